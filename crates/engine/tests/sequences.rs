@@ -207,3 +207,61 @@ fn a_sequence_that_a_crash_cut_off_leaves_nothing_to_the_next_one() {
     assert_eq!(next(&db, "down").expect("a number"), 1);
     assert_eq!(next(&db, "down").expect("a number"), 0);
 }
+
+/// A sequence begins again in a transaction, which then takes values of it. What rows have that
+/// are there after a crash does not come again, whether that transaction is there or not. So it
+/// is where it came beyond what was logged before.
+#[test]
+fn what_a_restart_gave_does_not_meet_rows_after_a_crash_at_any_operation() {
+    for taken in [3, 100] {
+        let whole = SimulatedDevice::new();
+        let db = try_open(&whole).expect("opens");
+        let t = make_table(&db, "t", IndexKind::Hash);
+        let mut def = definition(&db, "s", 1);
+        def.owned_by = Some((t.def.oid, 0));
+        ddl(&db, Change::CreateSequence(def)).expect("is made");
+        for _ in 0..20 {
+            let id = next(&db, "s").expect("gives");
+            insert(&db, &t, id, "before").expect("inserts");
+        }
+        drop((t, db));
+        let begin = files_of(&whole);
+        let change = |device: &SimulatedDevice| -> Result<()> {
+            let db = try_open(device)?;
+            let mut txn = db.begin(Isolation::Serializable, false);
+            let restart = Change::Truncate {
+                tables: vec![table(&db, "t").def.oid],
+                restart_identity: true,
+            };
+            block_on(db.ddl(&mut txn, &RunOptions::new(), restart))?;
+            let t = seen_by(&txn);
+            let def = find(&db, "s").expect("is there");
+            for wanted in 1..=taken {
+                let id = db.next_value(&def)?.value;
+                assert_eq!(id, wanted, "it begins again at once");
+                let row = tuple(&t, id, "in it");
+                in_txn(&mut txn, &db, |access| access.insert(&t, &row).map(drop))?;
+            }
+            block_on(db.commit(txn, &RunOptions::new()))?;
+            Ok(())
+        };
+        let device = device_of(&begin);
+        change(&device).expect("nothing fails");
+        for halt in 0..=device.operations() {
+            let device = device_of(&begin);
+            device.halt_after(halt);
+            let is_done = change(&device).is_ok();
+            device.crash(halt);
+            let db = try_open(&device).expect("opens again");
+            let rows = all(&db, &table(&db, "t"));
+            assert!(
+                !is_done || rows.len() == taken as usize,
+                "{halt}: {}",
+                rows.len()
+            );
+            let next = next(&db, "s").expect("gives");
+            let last = rows.last_key_value().map_or(0, |(id, _)| *id);
+            assert!(next > last, "{halt}: {next} after {last}");
+        }
+    }
+}

@@ -68,3 +68,15 @@ select uuid '00000000-0000-0000-0000-000000000001' < '00000000-0000-0000-0000-00
 select quote_ident('a b'), quote_literal('a'), quote_nullable(null), chr(65), ascii('A'), repeat('ab', 3), reverse('abc'), lpad('a', 3, 'x'), initcap('hello world')
 select width_bucket(5, 0, 10, 5), gcd(12, 18), lcm(4, 6), factorial(5), sign(-2.5), degrees(pi()), ln(2.0), log(100.0), exp(1.0)
 select num_nulls(1, null), num_nonnulls(1, null), starts_with('abc', 'ab'), left('abc', 2), right('abc', -1)
+select num_nulls(variadic array[1, null]), num_nonnulls(variadic array[1, null, 2]), num_nulls(variadic '{}'::text[]), num_nonnulls(variadic null::int[])
+select num_nulls(variadic 1)
+select 1 order by 1 fetch first null rows with ties
+select concat(variadic 10)
+select concat_ws(',', variadic 10)
+select format('%s', variadic 10)
+select json_build_array(variadic 10)
+select jsonb_build_object(variadic 'a'::text)
+select json_build_object(variadic null)
+select concat_ws('-', variadic array[1, null, 2]), concat(variadic null::text[])
+select rank(x) within group (order by x) from generate_series(1, 5) x
+select percentile_cont(0.5 + x) within group (order by x) from (values (0.1)) t (x)

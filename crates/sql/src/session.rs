@@ -285,10 +285,13 @@ impl Session {
     /// What follows an error: the transaction fails, its portals go.
     async fn failed(&mut self) {
         self.transaction.fail();
-        self.close_transaction_portals();
+        self.close_failed_portals();
         self.transaction
             .end_failed(&self.engine.db, &self.context)
             .await;
+        if self.transaction.block() == transaction::Block::None {
+            self.settle_held(false);
+        }
     }
 
     /// Tells the client something, if it wants to hear of it.

@@ -10,11 +10,14 @@ use crate::error::{Result, SqlError};
 use crate::parse::statement::IsolationLevel;
 use crate::styles::Styles;
 
+mod custom;
 mod looks;
 mod memory;
 mod path;
 mod table;
 mod without_effect;
+
+use custom::{is_custom, unknown};
 
 pub use table::{Definition, Kind, SERVER_VERSION, all, find};
 
@@ -173,7 +176,7 @@ impl Settings {
             (_, None) => None,
             (Some(definition), Some(values)) => Some(self.accept(definition, values)?),
             (None, Some(values)) if is_custom(&folded) => Some(values.join(", ")),
-            (None, Some(_)) => return Err(unrecognized(name)),
+            (None, Some(_)) => return Err(unknown(name)),
         };
         if definition.is_none() && !is_custom(&folded) {
             return Err(unrecognized(name));
@@ -466,11 +469,6 @@ fn put(values: &mut Values, name: &str, value: Option<&String>) {
         Some(value) => values.insert(name.to_owned(), value.clone()),
         None => values.remove(name),
     };
-}
-
-/// A setting of an extension's: any name with a point.
-fn is_custom(name: &str) -> bool {
-    name.contains('.')
 }
 
 /// What whoever is no superuser hears.

@@ -55,6 +55,13 @@ pub enum Change {
     CreateSequence(SequenceDef),
     /// Replaces a sequence's definition; its value stays.
     AlterSequence(SequenceDef),
+    /// Has a sequence begin again at a value.
+    RestartSequence {
+        /// Its number.
+        oid: u32,
+        /// The next value.
+        value: i64,
+    },
     /// Drops a sequence.
     DropSequence(u32),
     /// Makes a view.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::catalog::sequence::Restarted;
 use crate::catalog::{Catalog, Table, comment};
 
 /// See the head of this file.
@@ -27,8 +28,8 @@ pub(crate) struct Draft {
     pub made_indexes: Vec<(u32, u32)>,
     /// Sequences that this transaction made.
     pub made_sequences: Vec<u32>,
-    /// Sequences to start again at commit.
-    pub restarted: Vec<u32>,
+    /// Sequences that begin again at commit.
+    pub restarted: Vec<Restarted>,
 }
 
 /// The committed catalog that it knows, and what it has made of that.
@@ -154,7 +155,6 @@ impl Draft {
         *self.view.get_mut() = mark.view.clone();
         self.dropped.truncate(mark.dropped);
         self.dropped_indexes.truncate(mark.dropped_indexes);
-        self.restarted.truncate(mark.restarted);
         self.held.truncate(mark.held);
     }
 }

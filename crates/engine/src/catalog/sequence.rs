@@ -14,6 +14,14 @@ pub(crate) struct Sequence {
     pub state: Mutex<SequenceState>,
 }
 
+/// A sequence that begins again when its transaction commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Restarted {
+    pub oid: u32,
+    /// Where the transaction was with it before, if it had it begin again already.
+    pub before: Option<Place>,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SequenceState {
     pub at: Place,
@@ -27,6 +35,10 @@ pub(crate) struct SequenceState {
     pub covered: u32,
     /// Where the bound's record ends, and the one's before.
     pub logged_to: [u64; 2],
+    /// Where it is in a transaction that has it begin again (TRUNCATE ... RESTART IDENTITY, ALTER
+    /// SEQUENCE ... RESTART), until that ends. Others take their values from here, too, which
+    /// PostgreSQL lets wait. Nothing of it is logged before: after a crash it never was.
+    pub restarted: Option<Place>,
 }
 
 /// The last value given, or the first to give if none was.

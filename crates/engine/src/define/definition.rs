@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use thermocline_storage::log::Lsn;
+
 use crate::access::Guards;
 use crate::catalog::ddl::{
     Change, drop_schema, drop_tablespace, free_name, free_row_name, has_schema, has_tablespace,
@@ -95,6 +97,11 @@ impl Parts {
                 catalog.sequences.insert(def.oid, Arc::new(def));
                 Ok(())
             }),
+            Change::RestartSequence { oid, value } => {
+                let restarted = self.restart_sequence(oid, value)?;
+                self.draft(txn)?.restarted.push(restarted);
+                Ok(())
+            }
             Change::DropSequence(oid) => self.edit(txn, |catalog| {
                 catalog.sequences.remove(&oid);
                 Ok(())
@@ -314,14 +321,17 @@ impl Parts {
         let old = self.drafted(txn, oid)?;
         self.swap_storage(txn, &old, old.def.clone())?;
         if restart_identity {
-            let owned: Vec<u32> = txn
+            let owned: Vec<(u32, i64)> = txn
                 .catalog()
                 .sequences
                 .values()
                 .filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == oid))
-                .map(|s| s.oid)
+                .map(|s| (s.oid, s.start))
                 .collect();
-            self.draft(txn)?.restarted.extend(owned);
+            for (oid, start) in owned {
+                let restarted = self.restart_sequence(oid, start)?;
+                self.draft(txn)?.restarted.push(restarted);
+            }
         }
         Ok(())
     }
@@ -394,8 +404,14 @@ impl Parts {
         Ok(())
     }
 
-    /// Makes a committed draft the catalog. Under the locks of all partitions.
-    pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>, committed: Timestamp) {
+    /// Makes a committed draft the catalog. Under the locks of all partitions. Up to where the log
+    /// has to be durable beside the commit's record, if anywhere.
+    pub(crate) fn install(
+        &self,
+        draft: Draft,
+        guards: &mut Guards<'_>,
+        committed: Timestamp,
+    ) -> Option<Lsn> {
         let mut catalog = self.catalog_lock().write();
         let new = draft.catalog(&catalog);
         for (oid, old) in &catalog.tables {
@@ -443,7 +459,7 @@ impl Parts {
         new.tell_types();
         *catalog = new;
         drop(catalog);
-        self.restart_sequences(&draft.restarted);
+        self.commit_restarts(&draft.restarted)
     }
 
     pub(crate) fn drop_sequences(&self, gone: &[u32]) {
@@ -463,6 +479,7 @@ impl Parts {
     /// Throws a draft away.
     pub(crate) fn discard(&self, draft: Draft) {
         self.drop_made(&draft.made, &draft.made_indexes);
+        self.take_restarts_back(&draft.restarted);
         self.drop_sequences(&draft.made_sequences);
         for table in &draft.held {
             self.storages().put(table);

@@ -103,7 +103,9 @@ impl Locks {
                         .push((named(&def.schema, &def.name), EXCLUSIVE));
                 }
             }
-            Change::DropSequence(oid) => self.objects.push((Sequence(*oid), EXCLUSIVE)),
+            Change::DropSequence(oid) | Change::RestartSequence { oid, .. } => {
+                self.objects.push((Sequence(*oid), EXCLUSIVE));
+            }
             _ => {}
         }
     }
@@ -200,6 +202,7 @@ impl Locks {
             | Change::DropIndex { .. }
             | Change::CreateSequence(_)
             | Change::AlterSequence(_)
+            | Change::RestartSequence { .. }
             | Change::DropSequence(_) => {}
         }
     }

@@ -52,7 +52,7 @@ impl Parts {
         let catalog = draft.catalog(&self.catalog());
         let (next_oid, next_storage) = self.next_numbers();
         let mut image: CatalogImage = catalog.image(next_oid, next_storage);
-        image.restarted.clone_from(&draft.restarted);
+        image.restarted = self.begun_again(&draft.restarted);
         serde_json::to_vec(&image)
             .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))
     }

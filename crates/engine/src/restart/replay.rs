@@ -84,7 +84,7 @@ impl Reading<'_> {
                 if !catalog.is_empty() && is_new {
                     let image = decode_catalog(catalog)?;
                     self.db.adopt_catalog(&image);
-                    self.db.restart_sequences(&image.restarted);
+                    self.db.begin_sequences_again(&image.restarted);
                     self.define(lsn);
                 }
                 Ok(())

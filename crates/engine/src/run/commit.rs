@@ -229,7 +229,10 @@ impl Parts {
     ) -> Result<Lsn> {
         let number = if txn.logged { txn.id.0 } else { 0 };
         let catalog = match &txn.draft {
-            Some(draft) => self.encode_catalog(draft)?,
+            Some(draft) => {
+                self.log_restarts(&draft.restarted)?;
+                self.encode_catalog(draft)?
+            }
             None => Vec::new(),
         };
         access.prepare_kinds()?;
@@ -275,7 +278,8 @@ impl Parts {
             if synchronous {
                 self.sequences_made().store(lsn, Ordering::Release);
             }
-            self.install(draft, &mut access.guards, timestamp);
+            let beside = self.install(draft, &mut access.guards, timestamp);
+            return Ok(beside.map_or(lsn, |beside| beside.max(lsn)));
         }
         Ok(lsn)
     }

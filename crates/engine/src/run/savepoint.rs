@@ -261,6 +261,7 @@ impl Parts {
         let made_sequences = draft.made_sequences.split_off(mark.made_sequences);
         self.drop_made(&made, &made_indexes);
         self.drop_sequences(&made_sequences);
+        self.take_restarts_back(&draft.restarted.split_off(mark.restarted));
         draft.back_to(mark);
         Ok(())
     }

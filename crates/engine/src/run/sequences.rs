@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use thermocline_device::Mutation;
+use thermocline_storage::log::Lsn;
 
 use crate::catalog::SequenceDef;
-use crate::catalog::sequence::{Place, Sequence, SequenceState, Way};
+use crate::catalog::sequence::{Place, Restarted, Sequence, SequenceState, Way};
 use crate::format::record::{Reader, RecordKind, record_head};
 use crate::ground::error::{Error, Result, log_failed};
 use crate::parts::Parts;
@@ -93,6 +94,14 @@ impl Parts {
         self.check_open()?;
         let sequence = self.sequence(def.oid)?;
         let mut state = sequence.state.lock();
+        if let Some(place) = &mut state.restarted {
+            // The commit logs where it has come to.
+            step(def, place)?;
+            return Ok(Given {
+                value: place.value,
+                logged_to: 0,
+            });
+        }
         let mut next = *state;
         step(def, &mut next.at)?;
         if next.ahead == 0 || next.way != Some(Way::of(def)) {
@@ -136,6 +145,10 @@ impl Parts {
         }
         let sequence = self.sequence(def.oid)?;
         let mut state = sequence.state.lock();
+        if let Some(place) = &mut state.restarted {
+            *place = Place { value, is_called };
+            return Ok(0);
+        }
         let logged_to = self.log_bound(def.oid, Place { value, is_called })?;
         *state = SequenceState::new(value, is_called);
         Ok(logged_to)
@@ -158,12 +171,93 @@ impl Parts {
     /// The last value and whether it was given out.
     pub fn last_value(&self, oid: u32) -> Option<(i64, bool)> {
         let sequence = self.sequences().read().get(&oid).cloned()?;
-        let at = sequence.state.lock().at;
+        let state = *sequence.state.lock();
+        let at = state.restarted.unwrap_or(state.at);
         Some((at.value, at.is_called))
     }
 
-    /// Has sequences of the catalog begin again.
-    pub(crate) fn restart_sequences(&self, oids: &[u32]) {
+    /// Has a sequence begin again at a place, for as long as the transaction is there that says so.
+    /// That has locked the sequence, or the table that owns it.
+    pub(crate) fn restart_sequence(&self, oid: u32, value: i64) -> Result<Restarted> {
+        let begin = Place {
+            value,
+            is_called: false,
+        };
+        let before = self.sequence(oid)?.state.lock().restarted.replace(begin);
+        Ok(Restarted { oid, before })
+    }
+
+    /// The transaction that had them begin again is taken back, or a part of it.
+    pub(crate) fn take_restarts_back(&self, restarted: &[Restarted]) {
+        let sequences = self.sequences().read();
+        for one in restarted.iter().rev() {
+            if let Some(sequence) = sequences.get(&one.oid) {
+                sequence.state.lock().restarted = one.before;
+            }
+        }
+    }
+
+    /// Those of which the transaction took nothing: a commit's own record has them begin again.
+    pub(crate) fn begun_again(&self, restarted: &[Restarted]) -> Vec<u32> {
+        let catalog = self.catalog();
+        let oids = restarted.iter().map(|one| one.oid);
+        let unused = oids.filter(|oid| {
+            let start = catalog.sequences.get(oid).map(|def| Place {
+                value: def.start,
+                is_called: false,
+            });
+            let sequence = self.sequences().read().get(oid).cloned();
+            let at = sequence.and_then(|sequence| sequence.state.lock().restarted);
+            at.is_some() && at == start
+        });
+        unused.collect()
+    }
+
+    /// Before the commit's record: where the transaction has come beyond what is logged, no value
+    /// of its own may come again, whichever records a crash leaves. Those that are skipped if
+    /// this one is left alone do no harm.
+    pub(crate) fn log_restarts(&self, restarted: &[Restarted]) -> Result<()> {
+        let catalog = self.catalog();
+        for Restarted { oid, .. } in restarted {
+            let sequence = self.sequences().read().get(oid).cloned();
+            let (Some(sequence), Some(def)) = (sequence, catalog.sequences.get(oid)) else {
+                continue;
+            };
+            let state = *sequence.state.lock();
+            let is_beyond = |at: &Place| match def.increment > 0 {
+                true => at.value > state.bound.value,
+                false => at.value < state.bound.value,
+            };
+            if let Some(at) = state.restarted.filter(is_beyond) {
+                self.log_bound(*oid, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind the commit's record: where the transaction has come to holds for all. Up to where
+    /// the log has to be durable for that.
+    pub(crate) fn commit_restarts(&self, restarted: &[Restarted]) -> Option<Lsn> {
+        let sequences = self.sequences().read();
+        let mut logged = None;
+        for Restarted { oid, .. } in restarted {
+            let Some(sequence) = sequences.get(oid) else {
+                continue;
+            };
+            let mut state = sequence.state.lock();
+            // `None` for one that it had begin again twice.
+            let Some(at) = state.restarted.take() else {
+                continue;
+            };
+            // A log that takes nothing stops the database.
+            logged = self.log_bound(*oid, at).ok().or(logged);
+            *state = SequenceState::new(at.value, at.is_called);
+        }
+        logged
+    }
+
+    /// Has sequences of the catalog begin again, as a commit's record in the log says.
+    pub(crate) fn begin_sequences_again(&self, oids: &[u32]) {
         let catalog = self.catalog();
         let sequences = self.sequences().read();
         for oid in oids {

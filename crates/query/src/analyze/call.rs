@@ -12,6 +12,7 @@ use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::functions::{Function, POPULATING};
 use crate::tree::{Expr, ExprKind, FunctionCall, SortKey};
+use crate::types::domain::base;
 use crate::types::{self, ids};
 
 /// What a call has beside its arguments.
@@ -93,11 +94,20 @@ impl Analyzer<'_> {
         if let Some(expr) = self.users(&parts, &arguments, &names, &decoration, location)? {
             return Ok(expr);
         }
+        let last = arguments.last().map(|last| (last.oid, last.location));
         let resolved = self.resolve(name, arguments, &names, &decoration, location)?;
         let (function, arguments, result) = match resolved {
             Resolved::Expr(expr) => return Ok(expr),
             Resolved::Call(function, arguments, result) => (function, arguments, result),
         };
+        let spread = decoration.variadic && function.variadic == ids::ANY;
+        if spread
+            && let Some(last) = last
+            && types::element_of(base(last.0)).is_none()
+        {
+            let message = "VARIADIC argument must be an array";
+            return Err(QueryError::new("42804", message).at(last.1));
+        }
         if let Some(over) = call.over() {
             return self.window_call(
                 function,
@@ -148,7 +158,6 @@ impl Analyzer<'_> {
         if let Some(message) = refused {
             return Err(QueryError::new("42809", message).at(location));
         }
-        let spread = decoration.variadic && function.variadic == ids::ANY;
         let mut expr = self.plain_call(function, arguments, result, location)?;
         // An array given as all further arguments is told by its type in the call.
         if let ExprKind::Call(call) = &mut expr.kind

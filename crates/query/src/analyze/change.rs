@@ -52,7 +52,7 @@ pub fn analyze_statement(
         takes_changes: true,
         named: None,
         bodies: Bodies::default(),
-        given_set: None,
+        given: None,
     };
     let statement = match statement {
         Node::SelectStmt(select) => {

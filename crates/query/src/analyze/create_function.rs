@@ -13,7 +13,7 @@ use crate::error::{QueryError, Result};
 use crate::functions::Volatility;
 use crate::parse::parse;
 use crate::tree::Column;
-use crate::types::ids;
+use crate::types::{format_type, ids};
 
 /// CREATE FUNCTION.
 #[derive(Clone, Debug)]
@@ -61,6 +61,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     let analyzer = analyzer(catalog, &environment);
     let mut arguments = Vec::new();
     let mut columns = Vec::new();
+    let (mut input_names, mut output_names) = (Vec::new(), Vec::new());
     let mut returns_set = false;
     for parameter in create.parameters().iter() {
         let mode = parameter.mode;
@@ -72,8 +73,24 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         }
         let one = argument(parameter, text, &analyzer)?;
         let is_table = mode == Mode::FUNC_PARAM_TABLE;
+        let is_input = !is_table && mode != Mode::FUNC_PARAM_OUT;
+        let is_output = !is_input || mode == Mode::FUNC_PARAM_INOUT;
+        if one.default.is_some() && !is_input {
+            let message = "only input parameters can have default values";
+            return Err(QueryError::new("42P13", message));
+        }
+        if let Some(name) = &one.name {
+            // An input and an output may have one name.
+            let taken = |names: &[Arc<str>], asked: bool| asked && names.contains(name);
+            if taken(&input_names, is_input) || taken(&output_names, is_output) {
+                let message = format!("parameter name \"{name}\" used more than once");
+                return Err(QueryError::new("42P13", message));
+            }
+            input_names.extend(is_input.then(|| Arc::clone(name)));
+            output_names.extend(is_output.then(|| Arc::clone(name)));
+        }
         returns_set |= is_table;
-        if is_table || mode == Mode::FUNC_PARAM_OUT || mode == Mode::FUNC_PARAM_INOUT {
+        if is_output {
             let number = columns.len() + 1;
             columns.push(Column {
                 name: one
@@ -85,7 +102,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
                 origin: None,
             });
         }
-        if !is_table && mode != Mode::FUNC_PARAM_OUT {
+        if is_input {
             if one.default.is_none() && arguments.iter().any(|of: &Argument| of.default.is_some()) {
                 let message =
                     "input parameters after one with a default value must also have defaults";
@@ -110,6 +127,11 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             _ => ids::RECORD,
         },
     };
+    let inputs: Vec<u32> = arguments.iter().map(|of| of.oid).collect();
+    let outputs = columns.iter().map(|column: &Column| column.oid);
+    for output in outputs.chain([result]) {
+        determined(output, &inputs)?;
+    }
     if columns.len() == 1 {
         columns.clear();
     } else if !columns.is_empty() && result != ids::RECORD {
@@ -153,6 +175,46 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             body: Arc::from(options.body),
         },
     })
+}
+
+/// Whether the inputs say what a polymorphic result is.
+///
+/// # Errors
+/// 42P13 where they do not.
+fn determined(result: u32, inputs: &[u32]) -> Result<()> {
+    const RANGES: &[u32] = &[ids::ANYRANGE, ids::ANYMULTIRANGE];
+    const SIMPLE: &[u32] = &[
+        ids::ANYELEMENT,
+        ids::ANYARRAY,
+        ids::ANYNONARRAY,
+        ids::ANYENUM,
+        ids::ANYRANGE,
+        ids::ANYMULTIRANGE,
+    ];
+    const COMPATIBLE: &[u32] = &[
+        ids::ANYCOMPATIBLE,
+        ids::ANYCOMPATIBLEARRAY,
+        ids::ANYCOMPATIBLENONARRAY,
+    ];
+    let (by, shown) = match result {
+        oid if RANGES.contains(&oid) => (RANGES, "anyrange or anymultirange"),
+        oid if SIMPLE.contains(&oid) => (
+            SIMPLE,
+            "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
+        ),
+        oid if COMPATIBLE.contains(&oid) => (
+            COMPATIBLE,
+            "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or \
+             anycompatiblemultirange",
+        ),
+        _ => return Ok(()),
+    };
+    if inputs.iter().any(|oid| by.contains(oid)) {
+        return Ok(());
+    }
+    let result = format_type(result, -1);
+    let detail = format!("A result of type {result} requires at least one input of type {shown}.");
+    Err(QueryError::new("42P13", "cannot determine result data type").with_detail(detail))
 }
 
 /// The functions that a DROP FUNCTION names.
@@ -201,7 +263,7 @@ fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a
         takes_changes: false,
         named: None,
         bodies: Bodies::default(),
-        given_set: None,
+        given: None,
     }
 }
 

@@ -190,7 +190,17 @@ impl Analyzer<'_> {
             }
         }
         match &mut expr.kind {
-            ExprKind::Aggregate(call) if call.level >= depth => Ok(()),
+            ExprKind::Aggregate(call) if call.level >= depth => {
+                let own = call.level == depth;
+                for direct in call.direct.iter_mut().filter(|_| own) {
+                    self.check_grouped(direct, group, depth).map_err(|error| {
+                        error.with_detail(
+                            "Direct arguments of an ordered-set aggregate must use only grouped columns.",
+                        )
+                    })?;
+                }
+                Ok(())
+            }
             ExprKind::Grouping(places, level) if *level == depth => {
                 self.settle_grouping(places, group, expr.location)
             }

@@ -5,14 +5,14 @@
 //! | file | what it does |
 //! |---|---|
 //! | `scope` | which names mean what where |
-//! | `from`, `view`, `with`, `recursion`, `search_cycle`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
+//! | `from`, `from_function`, `view`, `with`, `recursion`, `search_cycle`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
 //! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
 //! | `change`, `assign` | INSERT, UPDATE, DELETE; what is assigned to columns and parts of them |
 //! | `scalar` | expressions outside of queries |
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
-//! | `create_function`, `sql_function` | users' functions: their statements; what bodies say stands in the place of calls |
+//! | `create_function`, `sql_function`, `given_arguments` | users' functions: their statements; what bodies say stands in the place of calls |
 //! | `column_name` | names of result columns |
 
 mod aggregate;
@@ -26,6 +26,8 @@ mod constant;
 mod create_function;
 mod expression;
 mod from;
+mod from_function;
+mod given_arguments;
 mod group;
 mod merge;
 mod operator;
@@ -197,7 +199,7 @@ pub fn analyze(
         takes_changes: false,
         named: None,
         bodies: sql_function::Bodies::default(),
-        given_set: None,
+        given: None,
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(
@@ -227,8 +229,8 @@ struct Analyzer<'a> {
     named: Option<sql_function::Named>,
     /// The bodies of functions that this is within.
     bodies: sql_function::Bodies,
-    /// The rows of a user's function in FROM.
-    given_set: Option<Query>,
+    /// What a user's function in FROM gives.
+    given: Option<sql_function::Given>,
 }
 
 impl Analyzer<'_> {

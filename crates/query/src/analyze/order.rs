@@ -204,6 +204,10 @@ impl Analyzer<'_> {
                 "WITH TIES cannot be specified without ORDER BY clause",
             ));
         }
+        if query.with_ties && matches!(select.limit_count(), Node::A_Const(count) if count.isnull) {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            return Err(QueryError::new("2201W", message));
+        }
         Ok(())
     }
 

@@ -50,7 +50,7 @@ pub fn analyze_scalar(
         takes_changes: false,
         named: None,
         bodies: Bodies::default(),
-        given_set: None,
+        given: None,
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use pg_raw_parse::Node;
 
 use super::coerce::{can_coerce, is_polymorphic};
-use super::resolve::{Generic, generic_types, select};
+use super::given_arguments::{around, is_plain, mentions, over_arguments, put_into};
+use super::resolve::{generic_types, select};
 use super::scope::Clause;
 use super::{Analyzer, Catalog};
 use crate::call::Environment;
@@ -17,9 +18,7 @@ use crate::casts::Context;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::parse::parse;
-use crate::tree::{
-    Case, Column, Expr, ExprKind, From, Query, Relation, RelationKind, Subquery, SubqueryKind,
-};
+use crate::tree::{Case, Column, Expr, ExprKind, Query, Subquery, SubqueryKind};
 use crate::types::domain::base;
 use crate::types::{format_type, ids};
 
@@ -93,6 +92,15 @@ pub struct Argument {
     pub default: Option<Arc<str>>,
 }
 
+/// What a user's function in FROM gives, beside the expression that its call becomes.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    /// Rows. The expression only holds their place.
+    Rows(Box<Query>),
+    /// A row: the columns of its OUT arguments.
+    Columns(Vec<Column>),
+}
+
 /// What the names of arguments mean within a body.
 #[derive(Clone, Debug)]
 pub(super) struct Named {
@@ -134,9 +142,11 @@ pub fn check_function(
         takes_changes: false,
         named: None,
         bodies: Bodies::default(),
-        given_set: None,
+        given: None,
     };
-    analyzer.body(function, &types, function.result).map(|_| ())
+    let columns = &function.columns;
+    let body = analyzer.body(function, &types, function.result, columns);
+    body.map(|_| ())
 }
 
 /// The query that a body is.
@@ -221,9 +231,13 @@ impl Analyzer<'_> {
                 None => self.default_of(argument)?,
             });
         }
-        let result = result_of(function, generic)?;
+        let result = generic.result(function.result)?;
+        let mut columns = function.columns.clone();
+        for column in &mut columns {
+            column.oid = generic.result(column.oid)?;
+        }
         let types: Vec<u32> = ordered.iter().map(|argument| argument.oid).collect();
-        let body = self.body(function, &types, result);
+        let body = self.body(function, &types, result, &columns);
         let mut query = body.map_err(|mut error| {
             // Its place is in another text.
             error.location = u32::try_from(location).ok();
@@ -231,6 +245,9 @@ impl Analyzer<'_> {
         })?;
         if function.returns_set {
             return self.set(function, query, ordered, location);
+        }
+        if !columns.is_empty() && self.level().clause == Clause::FromFunction {
+            self.given = Some(Given::Columns(columns));
         }
         let may_stand = |(at, given): (usize, &Expr)| {
             is_plain(given) || !function.strict && mentions(&query.targets[0].expr, at) <= 1
@@ -302,13 +319,16 @@ impl Analyzer<'_> {
             )
             .at(location));
         }
+        if matches!(self.given, Some(Given::Rows(_))) {
+            return Err(not_at_the_top(location));
+        }
         let query = over_arguments(query, &arguments, function.strict);
         let shown = query.columns();
         let oid = match shown.as_slice() {
             [one] => one.oid,
             _ => ids::RECORD,
         };
-        self.given_set = Some(query);
+        self.given = Some(Given::Rows(Box::new(query)));
         Ok(Expr::new(ExprKind::Constant(Datum::Null), oid, location))
     }
 
@@ -318,7 +338,8 @@ impl Analyzer<'_> {
         };
         let parsed = parse(&format!("SELECT {text}"))?;
         let mut analyzer = self.apart(None, self.bodies.clone());
-        let query = analyzer.query(body_of(&parsed)?, None)?;
+        // A literal is what the argument takes it for.
+        let query = analyzer.query_undecided(body_of(&parsed)?)?;
         let Some(target) = query.targets.into_iter().next() else {
             return Err(QueryError::internal("a default without a value"));
         };
@@ -336,13 +357,19 @@ impl Analyzer<'_> {
             takes_changes: false,
             named,
             bodies,
-            given_set: None,
+            given: None,
         }
     }
 
     /// The body as a query whose parameters are the arguments, and whose columns are of the types
     /// that the function gives.
-    fn body(&self, function: &SqlFunction, types: &[u32], result: u32) -> Result<Query> {
+    fn body(
+        &self,
+        function: &SqlFunction,
+        types: &[u32],
+        result: u32,
+        columns: &[Column],
+    ) -> Result<Query> {
         let bodies = self.bodies.within(function)?;
         let parsed = parse(&function.body)?;
         let select = body_of(&parsed)?;
@@ -367,13 +394,20 @@ impl Analyzer<'_> {
                 "Lock the rows in the statement that calls the function.",
             ));
         }
-        analyzer.as_declared(function, query, result)
+        analyzer.as_declared(function, query, result, columns)
     }
 
-    /// The query with the columns that the function is declared to give.
-    fn as_declared(&mut self, function: &SqlFunction, query: Query, result: u32) -> Result<Query> {
+    /// The query with the columns that the function is declared to give; of one that gives a row,
+    /// with that row as its only column.
+    fn as_declared(
+        &mut self,
+        function: &SqlFunction,
+        query: Query,
+        result: u32,
+        columns: &[Column],
+    ) -> Result<Query> {
         let shown = query.columns();
-        let declared: Vec<Column> = match function.columns.as_slice() {
+        let declared: Vec<Column> = match columns {
             [] => match self.catalog.composite(base(result)) {
                 // A row, or its columns one by one.
                 Some(columns) if shown.len() != 1 || shown[0].oid != result => columns,
@@ -403,11 +437,10 @@ impl Analyzer<'_> {
                 _ => detail,
             }));
         }
-        let fits = declared
-            .iter()
-            .zip(&shown)
-            .all(|(to, from)| to.oid == from.oid);
-        let as_row = function.columns.is_empty() && !function.returns_set && declared.len() > 1;
+        let fits = declared.iter().zip(&shown).all(|(to, from)| {
+            to.oid == from.oid && (to.modifier < 0 || to.modifier == from.modifier)
+        });
+        let as_row = !function.returns_set && declared.len() > 1;
         if fits && !as_row {
             let mut query = query;
             let shown = query.targets.iter_mut().filter(|target| !target.hidden);
@@ -515,8 +548,14 @@ fn fitting<'f>(function: &'f SqlFunction, count: usize, names: &[&str]) -> Optio
     })
 }
 
-fn result_of(function: &SqlFunction, generic: Generic) -> Result<u32> {
-    generic.result(function.result)
+/// The error of a function that gives rows, as an argument of another one in FROM.
+#[cold]
+pub(super) fn not_at_the_top(location: i32) -> QueryError {
+    QueryError::unsupported(
+        "set-returning functions must appear at top level of FROM",
+        "Call the function in a FROM item of its own, and the other one on its columns.",
+    )
+    .at(location)
 }
 
 /// Whether a query is one expression over nothing.
@@ -533,28 +572,6 @@ fn is_expression(query: &Query) -> bool {
         && !query.has_set_targets
         && query.set_operation.is_none()
         && query.targets.iter().all(|target| !target.hidden)
-}
-
-/// Whether an argument may stand as often as the body names it.
-const fn is_plain(given: &Expr) -> bool {
-    matches!(
-        given.kind,
-        ExprKind::Constant(_) | ExprKind::Parameter(_) | ExprKind::Column { .. }
-    )
-}
-
-fn mentions(expr: &Expr, argument: usize) -> usize {
-    let mut count = 0;
-    expr.any(&mut |expr| {
-        count += match &expr.kind {
-            ExprKind::Parameter(at) if *at == argument => 1,
-            // It may be asked for each row.
-            ExprKind::Subquery(_) => 2,
-            _ => 0,
-        };
-        false
-    });
-    count
 }
 
 /// Whether an expression is over groups or a window of the query at hand.
@@ -584,116 +601,4 @@ fn null_for_null(expr: Expr, arguments: &[Expr]) -> Expr {
         otherwise: expr,
     };
     Expr::new(ExprKind::Case(Box::new(case)), oid, location).with_modifier(modifier)
-}
-
-/// A query over the rows of another, without columns yet.
-fn around(query: Query) -> Query {
-    let columns = query.columns();
-    Query {
-        relations: vec![Relation {
-            kind: RelationKind::Subquery(Box::new(query), true),
-            alias: Arc::from("body"),
-            columns,
-            sample: None,
-            reader: None,
-        }],
-        from: vec![From::Relation(0)],
-        ..Query::default()
-    }
-}
-
-/// The body's query with the arguments in it, as a query within the one at hand. What is not plain
-/// is computed once, as a row of its own; a strict function's query has no rows where an argument
-/// is NULL.
-fn over_arguments(mut query: Query, arguments: &[Expr], strict: bool) -> Query {
-    if arguments.iter().all(is_plain) && (!strict || arguments.is_empty()) {
-        put_into_query(&mut query, 1, arguments);
-        return query;
-    }
-    let column = |relation: usize, column: usize, oid: u32, modifier: i32| {
-        let kind = ExprKind::Column {
-            level: 0,
-            relation,
-            column,
-        };
-        Expr::new(kind, oid, -1).with_modifier(modifier)
-    };
-    let named = arguments.iter().enumerate();
-    let named: Vec<Expr> = named
-        .map(|(at, argument)| column(0, at, argument.oid, argument.modifier))
-        .collect();
-    put_into_query(&mut query, 1, &named);
-    let row = arguments.iter().map(|argument| {
-        let mut argument = argument.clone();
-        argument.raise_levels(0, 1);
-        argument
-    });
-    let given = Relation {
-        kind: RelationKind::Values(vec![row.collect()], true),
-        alias: Arc::from("arguments"),
-        columns: arguments
-            .iter()
-            .map(|argument| Column {
-                name: Arc::from("argument"),
-                oid: argument.oid,
-                modifier: argument.modifier,
-                origin: None,
-            })
-            .collect(),
-        sample: None,
-        reader: None,
-    };
-    let is_given = |argument: &Expr| {
-        let kind = ExprKind::IsNull(Box::new(argument.clone()), false);
-        Expr::new(kind, ids::BOOL, -1)
-    };
-    let filter = strict.then(|| ExprKind::And(named.iter().map(is_given).collect()));
-    let shown = query.columns().into_iter().enumerate();
-    let target = |(at, of): (usize, Column)| crate::tree::Target {
-        expr: column(1, at, of.oid, of.modifier),
-        name: of.name,
-        hidden: false,
-        origin: None,
-    };
-    let targets = shown.map(target).collect();
-    let mut whole = around(query);
-    whole.relations.insert(0, given);
-    Query {
-        from: vec![From::Relation(0), From::Relation(1)],
-        filter: filter.map(|kind| Expr::new(kind, ids::BOOL, -1)),
-        targets,
-        ..whole
-    }
-}
-
-/// Puts arguments in the place of parameters, so many queries further in.
-fn put_into(expr: &mut Expr, depth: usize, arguments: &[Expr]) {
-    match &mut expr.kind {
-        ExprKind::Parameter(at) => {
-            if let Some(argument) = arguments.get(*at) {
-                *expr = argument.clone();
-                expr.raise_levels(0, depth.cast_signed());
-            }
-            return;
-        }
-        ExprKind::Subquery(subquery) => {
-            put_into_query(&mut subquery.query, depth + 1, arguments);
-        }
-        _ => {}
-    }
-    expr.children_mut(&mut |child| put_into(child, depth, arguments));
-}
-
-fn put_into_query(query: &mut Query, depth: usize, arguments: &[Expr]) {
-    for common in &mut query.with {
-        put_into_query(&mut common.query, depth + 1, arguments);
-    }
-    for relation in &mut query.relations {
-        if let RelationKind::Subquery(inner, lateral) = &mut relation.kind {
-            // What is given may be of a row further out.
-            *lateral = true;
-            put_into_query(inner, depth + 1, arguments);
-        }
-    }
-    query.exprs_mut(&mut |expr| put_into(expr, depth, arguments));
 }

@@ -128,7 +128,7 @@ pub fn written_type(text: &str, catalog: &dyn Catalog) -> Result<(u32, i32)> {
         takes_changes: false,
         named: None,
         bodies: Bodies::default(),
-        given_set: None,
+        given: None,
     };
     analyzer.type_of(name)
 }

@@ -69,7 +69,7 @@ impl Analyzer<'_> {
             takes_changes: false,
             named: None,
             bodies: self.bodies.clone(),
-            given_set: None,
+            given: None,
         };
         let query = analyzer.query(select, None)?;
         let given = query.columns();

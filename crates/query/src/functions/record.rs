@@ -5,6 +5,7 @@ mod size;
 use std::cmp::Ordering;
 
 use super::Function;
+use super::text::is_variadic;
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
@@ -104,19 +105,24 @@ fn pg_typeof(call: &Call<'_>, _: &[Datum]) -> Result<Datum> {
         .ok_or_else(|| QueryError::internal("pg_typeof without an argument"))
 }
 
-/// How many arguments are NULL and how many are not.
-fn count_nulls(arguments: &[Datum]) -> (i32, i32) {
-    let nulls = arguments.iter().filter(|value| value.is_null()).count();
-    let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
-    (number(nulls), number(arguments.len() - nulls))
+/// How many arguments are NULL, or are not. An array marked VARIADIC stands for its elements, and
+/// of such a NULL nothing is known.
+fn count(call: &Call<'_>, arguments: &[Datum], nulls: bool) -> Datum {
+    let values = match arguments {
+        [Datum::Array(array)] if is_variadic(call) => &array.elements,
+        [Datum::Null] if is_variadic(call) => return Datum::Null,
+        values => values,
+    };
+    let counted = values.iter().filter(|value| value.is_null() == nulls);
+    Datum::Int4(i32::try_from(counted.count()).unwrap_or(i32::MAX))
 }
 
-fn pg_num_nulls(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Int4(count_nulls(arguments).0))
+fn pg_num_nulls(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    Ok(count(call, arguments, true))
 }
 
-fn pg_num_nonnulls(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    Ok(Datum::Int4(count_nulls(arguments).1))
+fn pg_num_nonnulls(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    Ok(count(call, arguments, false))
 }
 
 fn pg_column_size(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {

@@ -110,7 +110,10 @@ impl Definition<'_> {
                 self.set_not_null(table, column, *not_null).await
             }
             // Types change all at once.
-            Operation::Type { .. } | Operation::Accepted => Ok(()),
+            Operation::Type { .. } | Operation::Accepted { column: None } => Ok(()),
+            Operation::Accepted {
+                column: Some(column),
+            } => column_named(table, column).map(drop),
             Operation::Rename(name) => self.rename_table(table, name).await,
             Operation::RenameColumn { from, to } => self.rename_column(table, from, to).await,
             Operation::RenameConstraint { from, to } => {

@@ -308,6 +308,7 @@ impl Definition<'_> {
         let taken = |name: &str| names::is_taken(&catalog, &def.schema, made, name);
         let name = match &key.name {
             Some(name) if taken(name) => return Err(exists(name)),
+            Some(name) if def.has_constraint(name) => return Err(has_constraint(def, name)),
             Some(name) => name.clone(),
             None if key.primary => names::choose(&def.name, "", "pkey", taken),
             None => {
@@ -445,19 +446,21 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
     Ok(columns)
 }
 
+/// The error of a second constraint of a name.
+#[cold]
+pub(super) fn has_constraint(def: &TableDef, name: &str) -> SqlError {
+    let message = format!(
+        "constraint \"{name}\" for relation \"{}\" already exists",
+        def.name
+    );
+    SqlError::new("42710", message)
+}
+
 /// A CHECK with the name it was given or that PostgreSQL would give it.
 pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<CheckDef> {
     let taken = |name: &str| def.has_constraint(name);
     let name = match check.name {
-        Some(name) if taken(&name) => {
-            return Err(SqlError::new(
-                "42710",
-                format!(
-                    "constraint \"{name}\" for relation \"{}\" already exists",
-                    def.name
-                ),
-            ));
-        }
+        Some(name) if taken(&name) => return Err(has_constraint(def, &name)),
         Some(name) => name,
         None => {
             let column = match check.column {

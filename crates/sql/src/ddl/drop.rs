@@ -1,7 +1,9 @@
 //! DROP TABLE, VIEW, INDEX, SEQUENCE and SCHEMA, and TRUNCATE.
 
+use thermocline_engine::ColumnDef;
 use thermocline_engine::ddl::Change;
 
+use super::sequence::regclass;
 use super::{Definition, no_schema};
 use crate::error::{Result, SqlError};
 use crate::parse::statement::{Drop, Dropped};
@@ -177,41 +179,47 @@ impl Definition<'_> {
         self.drop_views(views).await
     }
 
-    /// Drops a sequence; a default that uses it goes with it if told to.
+    /// Drops a sequence; the defaults that use it go with it if told to.
     pub(super) async fn drop_sequence(&mut self, oid: u32, cascade: bool) -> Result<()> {
         let catalog = self.catalog();
         let Some(sequence) = catalog.sequences.get(&oid) else {
             return Ok(());
         };
-        let user = catalog.tables.values().find_map(|table| {
-            let column = table
-                .columns
-                .iter()
-                .position(|column| column.sequence == Some(oid))?;
-            Some((table, column))
-        });
-        if let Some((table, column)) = user {
-            let name = &table.columns[column].name;
-            if table.columns[column].identity.is_some() {
-                return Err(depended_on(format!(
-                    "cannot drop sequence {} because column {name} of table {} requires it",
-                    sequence.name, table.name
-                )));
-            }
-            if !cascade {
-                return Err(depended_on(format!(
-                    "cannot drop sequence {} because other objects depend on it",
-                    sequence.name
-                ))
-                .with_detail(format!(
-                    "default value for column {name} of table {} depends on sequence {}",
-                    table.name, sequence.name
-                ))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-            }
-            let mut def = table.def.clone();
-            def.columns[column].default = None;
-            def.columns[column].sequence = None;
+        let named = regclass(sequence);
+        let uses = |column: &ColumnDef| {
+            let default = column.default.as_deref();
+            column.sequence == Some(oid) || default.is_some_and(|text| text.contains(&named))
+        };
+        let mut users = Vec::new();
+        for table in catalog.tables.values() {
+            let columns = table.live_columns().filter(|(_, column)| uses(column));
+            users.extend(columns.map(|(place, column)| (table, place, column)));
+        }
+        let of_identity = |(_, _, column): &&(_, _, &ColumnDef)| column.identity.is_some();
+        if let Some((table, _, column)) = users.iter().find(of_identity) {
+            return Err(depended_on(format!(
+                "cannot drop sequence {} because column {} of table {} requires it",
+                sequence.name, column.name, table.name
+            )));
+        }
+        if !cascade && !users.is_empty() {
+            let lines = users.iter().map(|(table, _, column)| {
+                format!(
+                    "default value for column {} of table {} depends on sequence {}",
+                    column.name, table.name, sequence.name
+                )
+            });
+            return Err(depended_on(format!(
+                "cannot drop sequence {} because other objects depend on it",
+                sequence.name
+            ))
+            .with_detail(lines.collect::<Vec<_>>().join("\n"))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for (table, place, _) in users {
+            let mut def = self.current(table.oid)?.def.clone();
+            def.columns[place].default = None;
+            def.columns[place].sequence = None;
             self.apply(Change::AlterTable(def)).await?;
         }
         self.apply(Change::DropSequence(oid)).await

@@ -12,6 +12,7 @@ use thermocline_engine::{Access, ForeignKeyDef, LockMode, Scope, Table, TableDef
 use thermocline_query::types::format_type;
 use thermocline_storage::types::DataType;
 
+use super::create_table::has_constraint;
 use super::{Definition, names};
 use crate::error::{Result, SqlError};
 use crate::parse::constraint::ForeignKey;
@@ -150,11 +151,7 @@ impl Definition<'_> {
             }),
         };
         if table.has_constraint(&name) {
-            let message = format!(
-                "constraint \"{name}\" for relation \"{}\" already exists",
-                table.name
-            );
-            return Err(SqlError::new("42710", message));
+            return Err(has_constraint(table, &name));
         }
         for (column, to) in columns.iter().zip(&referenced) {
             let (column, to) = (&table.columns[*column], &parent.columns[*to]);

@@ -41,8 +41,7 @@ impl Default for TableOptions {
 }
 
 /// Options of PostgreSQL's that mean nothing here.
-const IGNORED: [&str; 5] = [
-    "fillfactor",
+const IGNORED: [&str; 4] = [
     "parallel_workers",
     "toast_tuple_target",
     "oids",
@@ -91,6 +90,13 @@ pub(super) fn read(options: &[(String, String)]) -> Result<TableOptions> {
                     _ => return Err(invalid(name, value).with_hint("Use btree or hash.")),
                 };
             }
+            "oids" if boolean(name, value)? => {
+                return Err(SqlError::unsupported(
+                    "tables declared WITH OIDS are not supported",
+                    "Declare a column of your own.",
+                ));
+            }
+            "fillfactor" => bounded(name, value, 10, 100)?,
             _ if IGNORED.contains(&name.as_str()) || name.starts_with("autovacuum_") => {}
             _ => match check_option(name, value) {
                 Some(Ok(())) => {}
@@ -111,6 +117,20 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
         "false" | "off" | "no" | "0" => Ok(false),
         _ => Err(invalid(name, value)),
     }
+}
+
+/// A whole number within bounds, which are shown.
+fn bounded(name: &str, value: &str, least: i64, most: i64) -> Result<()> {
+    let number: i64 = value.trim().parse().map_err(|_| {
+        let message = format!("invalid value for integer option \"{name}\": {value}");
+        SqlError::new("22023", message)
+    })?;
+    if (least..=most).contains(&number) {
+        return Ok(());
+    }
+    let message = format!("value {value} out of bounds for option \"{name}\"");
+    let detail = format!("Valid values are between \"{least}\" and \"{most}\".");
+    Err(SqlError::new("22023", message).with_detail(detail))
 }
 
 #[cold]

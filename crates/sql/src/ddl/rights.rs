@@ -68,7 +68,9 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
             owns_table(actor, catalog, *table, false)
         }
         Change::AlterSequence(def) => owns_sequence(actor, catalog, def.oid),
-        Change::DropSequence(oid) => owns_sequence(actor, catalog, *oid),
+        Change::DropSequence(oid) | Change::RestartSequence { oid, .. } => {
+            owns_sequence(actor, catalog, *oid)
+        }
         Change::CreateType(def) => actor.need_schema(catalog, &def.schema, create),
         Change::AlterType(def) => {
             owns_type(actor, catalog, def.oid, false)?;

@@ -86,12 +86,13 @@ impl Definition<'_> {
                 };
                 let mut def = altered(old, options, data_type)?;
                 if let Some(owner) = self.owner(options, &schema)? {
+                    not_of_identity(&catalog, old)?;
                     def.owned_by = owner;
                 }
                 self.apply(Change::AlterSequence(def.clone())).await?;
                 if let Some(restart) = options.restart {
-                    self.db
-                        .set_value(&def, restart.unwrap_or(def.start), false)?;
+                    let (oid, value) = (def.oid, restart.unwrap_or(def.start));
+                    self.apply(Change::RestartSequence { oid, value }).await?;
                 }
             }
         }
@@ -209,8 +210,28 @@ pub(super) fn quoted(schema: &str, name: &str) -> String {
     full.replace('\'', "''")
 }
 
+/// 0A000 for the sequence of an identity column, which belongs to it.
+fn not_of_identity(catalog: &Catalog, sequence: &SequenceDef) -> Result<()> {
+    let table = sequence
+        .owned_by
+        .and_then(|(table, place)| Some((catalog.table(table)?, place)));
+    match table {
+        Some((table, place)) if table.columns[place].identity.is_some() => {
+            Err(SqlError::unsupported(
+                "cannot change ownership of identity sequence",
+                "Drop the identity first, with ALTER TABLE ... DROP IDENTITY.",
+            )
+            .with_detail(format!(
+                "Sequence \"{}\" is linked to table \"{}\".",
+                sequence.name, table.name
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A sequence as a constant in a default.
-fn regclass(sequence: &SequenceDef) -> String {
+pub(super) fn regclass(sequence: &SequenceDef) -> String {
     format!("'{}'::regclass", quoted(&sequence.schema, &sequence.name))
 }
 

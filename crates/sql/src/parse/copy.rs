@@ -113,7 +113,10 @@ pub(super) fn copy(statement: &CopyStmt, text: &str) -> Result<Copy> {
             name: node::relation(Some(relation)),
             columns: node::strings(statement.attlist()),
         },
-        None => CopySource::Query(query::within(statement.query(), "COPY")?),
+        None => {
+            check_returning(statement.query())?;
+            CopySource::Query(query::within(statement.query(), "COPY")?)
+        }
     };
     let filter = match statement.where_clause() {
         Node::None => None,
@@ -129,6 +132,29 @@ pub(super) fn copy(statement: &CopyStmt, text: &str) -> Result<Copy> {
         forced,
         filter,
     })
+}
+
+/// 0A000 for a change whose rows nobody asks for.
+fn check_returning(query: Node<'_>) -> Result<()> {
+    let returns = match query {
+        Node::InsertStmt(insert) => insert.returning_clause().is_some(),
+        Node::UpdateStmt(update) => update.returning_clause().is_some(),
+        Node::MergeStmt(_) => {
+            return Err(SqlError::unsupported(
+                "MERGE not supported in COPY",
+                "Send the MERGE by itself.",
+            ));
+        }
+        Node::DeleteStmt(delete) => delete.returning_clause().is_some(),
+        _ => true,
+    };
+    if returns {
+        return Ok(());
+    }
+    Err(SqlError::unsupported(
+        "COPY query must have a RETURNING clause",
+        "Add RETURNING, or send the change by itself.",
+    ))
 }
 
 fn option(option: &DefElem, text: &str, read: &mut Read) -> Result<()> {
@@ -206,6 +232,12 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
             return Err(SqlError::unsupported(
                 "cannot specify HEADER in BINARY mode",
                 "Leave HEADER out.",
+            ));
+        }
+        if matching && !from {
+            return Err(SqlError::unsupported(
+                "cannot use \"match\" with HEADER in COPY TO",
+                "Write HEADER.",
             ));
         }
         options.header = header;

@@ -57,7 +57,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::ExplainStmt(of) => explain::explain(of, text)?,
         Node::CheckPointStmt(_) => Statement::Checkpoint,
         Node::VacuumStmt(of) => maintenance::vacuum(of),
-        Node::ReindexStmt(_) => Statement::Accepted(maintenance::accepted("REINDEX")),
+        Node::ReindexStmt(of) => maintenance::reindex(of),
         Node::ClusterStmt(_) => Statement::Accepted(maintenance::accepted("CLUSTER")),
         Node::ListenStmt(of) => {
             Statement::Listen(of.conditionname().unwrap_or_default().to_owned())

@@ -349,10 +349,19 @@ pub struct Accepted {
     pub tag: &'static str,
     /// What to tell the client about it.
     pub notice: Option<&'static str>,
-    /// Tables it names, which must exist.
-    pub tables: Vec<Vec<String>>,
+    /// What it names, which must exist.
+    pub named: Vec<Named>,
     /// 25001 inside a transaction block (VACUUM).
     pub outside_transaction: bool,
+}
+
+/// A relation that a command names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its name.
+    pub relation: Vec<String>,
+    /// Columns of it; empty for all.
+    pub columns: Vec<String>,
 }
 
 /// What a command about a tablespace does with its definition.

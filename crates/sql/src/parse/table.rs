@@ -199,7 +199,10 @@ pub enum AlterOperation {
     /// RESET (…)
     ResetOptions(Vec<String>),
     /// What says how PostgreSQL stores and samples, which changes nothing here.
-    Accepted,
+    Accepted {
+        /// The column that it is for, by its name.
+        column: Option<String>,
+    },
 }
 
 /// CREATE INDEX.
@@ -215,6 +218,8 @@ pub struct CreateIndex {
     pub columns: Vec<String>,
     /// UNIQUE
     pub unique: bool,
+    /// CONCURRENTLY: outside of transactions only.
+    pub concurrently: bool,
     /// USING method
     pub access_method: Option<String>,
 }
@@ -454,12 +459,14 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
             | Type::AT_SetOptions
             | Type::AT_ResetOptions
             | Type::AT_SetStorage
-            | Type::AT_SetCompression
-            | Type::AT_ClusterOn
-            | Type::AT_DropCluster
-            | Type::AT_ReplicaIdentity,
+            | Type::AT_SetCompression,
             _,
-        ) => AlterOperation::Accepted,
+        ) => AlterOperation::Accepted {
+            column: change.name().map(str::to_owned),
+        },
+        (Type::AT_ClusterOn | Type::AT_DropCluster | Type::AT_ReplicaIdentity, _) => {
+            AlterOperation::Accepted { column: None }
+        }
         (other, _) => {
             let message = format!("ALTER TABLE ... {} is not supported", shown(other));
             return Err(SqlError::unsupported(
@@ -539,6 +546,7 @@ pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
         table: node::relation(statement.relation()),
         columns: columns.collect::<Result<_>>()?,
         unique: statement.unique,
+        concurrently: statement.concurrent,
         access_method: statement.access_method().map(str::to_owned),
     })))
 }

@@ -249,7 +249,7 @@ fn maintenance_is_accepted() {
     ] {
         match one(sql) {
             Statement::Accepted(command) => {
-                assert_eq!((command.tag, command.tables.len()), (tag, tables), "{sql}");
+                assert_eq!((command.tag, command.named.len()), (tag, tables), "{sql}");
             }
             other => panic!("{sql}: {other:?}"),
         }

@@ -21,7 +21,7 @@ use thermocline_storage::value::Value;
 use super::content;
 use super::datum::Datum;
 use super::environment::SystemEnvironment;
-use super::session::Names;
+use super::session::{Names, parts};
 use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
@@ -298,8 +298,14 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         | "pg_has_role" => privileges::has(name, session, values)?,
         "to_regtype" => numbered(text(0).and_then(|name| session.type_by_name(name))),
         "to_regclass" => numbered(text(0).and_then(|name| session.relation_by_name(name))),
-        "to_regnamespace" => numbered(text(0).and_then(|name| session.schema_by_name(name))),
-        "to_regrole" => numbered(text(0).and_then(|name| session.role_by_name(name))),
+        "to_regnamespace" => {
+            text(0).map_or(Ok(()), of_one_part)?;
+            numbered(text(0).and_then(|name| session.schema_by_name(name)))
+        }
+        "to_regrole" => {
+            text(0).map_or(Ok(()), of_one_part)?;
+            numbered(text(0).and_then(|name| session.role_by_name(name)))
+        }
         "regclassin" => match text(0).and_then(|name| session.relation_by_name(name)) {
             Some(oid) => Datum::oid(oid),
             None => return Err(SqlError::undefined_table(text(0).unwrap_or_default())),
@@ -402,6 +408,14 @@ fn tablespace_bytes(
     report.map_or(Datum::Null, |report| {
         Datum::Int(i64::try_from(report.block_bytes).unwrap_or(i64::MAX))
     })
+}
+
+/// 42602 for a name with a point, where none is meant.
+fn of_one_part(name: &str) -> Result<()> {
+    match parts(name).len() {
+        1 => Ok(()),
+        _ => Err(SqlError::new("42602", "invalid name syntax")),
+    }
 }
 
 #[cfg(test)]

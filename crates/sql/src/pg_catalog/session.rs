@@ -41,6 +41,22 @@ pub(crate) trait Names {
     fn type_by_name(&self, text: &str) -> Option<u32>;
 }
 
+/// The system's relations that only superusers read.
+pub(crate) const HIDDEN: [&str; 12] = [
+    "pg_authid",
+    "pg_backend_memory_contexts",
+    "pg_config",
+    "pg_file_settings",
+    "pg_hba_file_rules",
+    "pg_ident_file_mappings",
+    "pg_largeobject",
+    "pg_shadow",
+    "pg_shmem_allocations",
+    "pg_statistic",
+    "pg_statistic_ext_data",
+    "pg_user_mapping",
+];
+
 /// The rows of a relation.
 pub(crate) type Content = Arc<Vec<Vec<Datum>>>;
 
@@ -69,8 +85,13 @@ impl SystemSession {
         if let Some(rows) = self.contents.lock().get(&relation.oid) {
             return Ok(Arc::clone(rows));
         }
-        if matches!(relation.name, "pg_authid" | "pg_shadow") && !self.facts.actor.is_superuser() {
-            return Err(denied("table", relation.name));
+        if HIDDEN.contains(&relation.name) && !self.facts.actor.is_superuser() {
+            let kind = if relation.kind == "v" {
+                "view"
+            } else {
+                "table"
+            };
+            return Err(denied(kind, relation.name));
         }
         let mut rows = content::rows(relation, self)?;
         if relation.has_table_oid() {
@@ -326,7 +347,7 @@ impl SystemSession {
 }
 
 /// The parts of a name as SQL writes it.
-fn parts(text: &str) -> Vec<String> {
+pub(super) fn parts(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
     for character in text.trim().chars() {

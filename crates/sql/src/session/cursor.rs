@@ -54,7 +54,9 @@ impl Session {
             rows: PortalRows::Unstarted,
             held: declare.hold,
             stand: None,
-            is_of_before: false,
+            // The statement is its own transaction where there is no other.
+            is_of_before: self.transaction.block() == Block::None,
+            savepoints: self.transaction.savepoints(),
             made_us: self.context.activity().statement_us,
             _charge: None,
         };

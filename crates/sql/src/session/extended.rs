@@ -192,6 +192,7 @@ impl Session {
             held: false,
             stand: None,
             is_of_before: false,
+            savepoints: 0,
             made_us: now_us,
             _charge: Some(charge),
         })
@@ -461,6 +462,7 @@ impl Session {
             Block::Implicit => self.end_implicit().await,
             Block::None => {
                 self.close_transaction_portals();
+                self.settle_held(true);
                 Ok(())
             }
             Block::Explicit => Ok(()),
@@ -475,7 +477,11 @@ impl Session {
             self.count_transaction(false);
         }
         self.sync_follows = false;
+        let ends = self.transaction.block() != Block::Explicit;
         self.transaction.fail();
-        self.close_transaction_portals();
+        self.close_failed_portals();
+        if ends {
+            self.settle_held(false);
+        }
     }
 }

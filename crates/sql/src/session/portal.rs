@@ -31,6 +31,9 @@ pub(super) struct Portal {
     pub(super) stand: Option<Stand>,
     /// The transaction that declared it has ended.
     pub(super) is_of_before: bool,
+    /// How many savepoints there were when a cursor was declared: it goes with what was done since
+    /// the last of them. A portal of a message stays.
+    pub(super) savepoints: usize,
     /// When it was made, in microseconds since 2000-01-01 UTC.
     pub(super) made_us: i64,
     /// The values of its parameters.
@@ -95,10 +98,41 @@ impl Session {
     /// Closes the portals that belong to the transaction that ends.
     pub(super) fn close_transaction_portals(&mut self) {
         if !self.portals.is_empty() {
+            self.portals.retain(|_, portal| portal.held);
+        }
+    }
+
+    /// Closes the portals of a transaction that has failed, unless a savepoint may bring it back.
+    pub(super) fn close_failed_portals(&mut self) {
+        if !self.transaction.has_savepoints() {
+            self.close_transaction_portals();
+        }
+    }
+
+    /// What is held outlives a transaction that was committed; with another one it never was.
+    pub(super) fn settle_held(&mut self, committed: bool) {
+        if !self.portals.is_empty() {
             self.portals.retain(|_, portal| {
+                let stays = committed || portal.is_of_before;
                 portal.is_of_before = true;
-                portal.held
+                portal.savepoints = 0;
+                stays
             });
+        }
+    }
+
+    /// Closes the cursors that were declared behind a savepoint that is gone back to.
+    pub(super) fn close_cursors_behind(&mut self, savepoints: usize) {
+        if !self.portals.is_empty() {
+            self.portals
+                .retain(|_, portal| portal.savepoints < savepoints);
+        }
+    }
+
+    /// The cursors that were declared behind a savepoint belong to what is around it.
+    pub(super) fn release_cursors(&mut self, savepoints: usize) {
+        for portal in self.portals.values_mut() {
+            portal.savepoints = portal.savepoints.min(savepoints);
         }
     }
 }

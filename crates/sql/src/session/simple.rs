@@ -105,13 +105,17 @@ impl Session {
         if self.transaction.block() != Block::Implicit {
             return Ok(());
         }
-        self.settle_deferred().await?;
+        if let Err(error) = self.settle_deferred().await {
+            self.settle_held(false);
+            return Err(error);
+        }
         let options = self.options();
         self.close_transaction_portals();
         let committed = self
             .transaction
             .commit(&self.engine.db, &options, &self.context)
             .await;
+        self.settle_held(matches!(committed, Ok(true)));
         self.count_transaction(matches!(committed, Ok(true)));
         committed.map(drop)
     }

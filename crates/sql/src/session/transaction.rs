@@ -87,6 +87,11 @@ impl TransactionState {
         self.block
     }
 
+    /// How many savepoints there are.
+    pub(super) fn savepoints(&self) -> usize {
+        self.savepoints.len()
+    }
+
     /// Whether there is a savepoint to go back to.
     pub(super) fn has_savepoints(&self) -> bool {
         !self.savepoints.is_empty()

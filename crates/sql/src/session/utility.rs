@@ -17,7 +17,7 @@ use crate::ddl::{self, Definition};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{OutputColumn, RowWriter};
-use crate::parse::statement::{Accepted, Ddl, Modes, Set, Statement};
+use crate::parse::statement::{Accepted, Ddl, Modes, Named, Set, Statement};
 use crate::settings::{self, Settings};
 
 impl Session {
@@ -72,10 +72,12 @@ impl Session {
             }
             Statement::Release(name) => {
                 self.transaction.release(name)?;
+                self.release_cursors(self.transaction.savepoints());
                 "RELEASE"
             }
             Statement::RollbackTo(name) => {
                 self.transaction.rollback_to(name, &self.context).await?;
+                self.close_cursors_behind(self.transaction.savepoints());
                 "ROLLBACK"
             }
             Statement::SetTransaction(modes) => {
@@ -177,7 +179,7 @@ impl Session {
             Statement::Accepted(command) => {
                 self.accept(command, client)?;
                 if command.tag == "VACUUM" {
-                    self.merge_deltas(&command.tables, client).await?;
+                    self.merge_deltas(&command.named, client).await?;
                 }
                 command.tag
             }
@@ -272,21 +274,23 @@ impl Session {
         };
         self.close_transaction_portals();
         let committed = if commit {
-            self.settle_deferred().await?;
+            if let Err(error) = self.settle_deferred().await {
+                self.settle_held(false);
+                return Err(error);
+            }
             let options = self.options();
-            let committed = self
-                .transaction
+            self.transaction
                 .commit(&self.engine.db, &options, &self.context)
-                .await;
-            self.count_transaction(matches!(committed, Ok(true)));
-            committed?
+                .await
         } else {
             self.transaction
                 .rollback(&self.engine.db, &self.context)
                 .await;
-            self.count_transaction(false);
-            false
+            Ok(false)
         };
+        self.settle_held(matches!(committed, Ok(true)));
+        self.count_transaction(matches!(committed, Ok(true)));
+        let committed = committed?;
         if chain {
             self.transaction.begin(Block::Explicit, &self.context);
             self.transaction.set_modes(modes)?;
@@ -452,7 +456,7 @@ impl Session {
     }
 
     fn accept(&mut self, command: &Accepted, client: &mut Client) -> Result<()> {
-        if command.outside_transaction && self.transaction.block() == Block::Explicit {
+        if command.outside_transaction && self.transaction.block() != Block::None {
             return Err(SqlError::new(
                 "25001",
                 format!("{} cannot run inside a transaction block", command.tag),
@@ -460,14 +464,30 @@ impl Session {
         }
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
-        for name in &command.tables {
-            let system = match name.as_slice() {
+        for Named { relation, columns } in &command.named {
+            let system = match relation.as_slice() {
                 [relation] => relation.starts_with("pg_"),
-                [.., schema, _] => matches!(schema.as_str(), "pg_catalog" | "information_schema"),
+                [.., schema, _] => {
+                    matches!(
+                        schema.as_str(),
+                        "pg_catalog" | "pg_toast" | "information_schema"
+                    )
+                }
                 [] => true,
             };
-            if !system && ddl::find_relation(&catalog, &search_path, name).is_none() {
-                return Err(SqlError::undefined_table(&name.join(".")));
+            if system {
+                continue;
+            }
+            let Some((schema, name)) = ddl::find_relation(&catalog, &search_path, relation) else {
+                return Err(SqlError::undefined_table(&relation.join(".")));
+            };
+            if let Some(table) = catalog.table_by_name(&schema, &name) {
+                let missing = |column: &&String| table.column_named(column).is_none();
+                if let Some(column) = columns.iter().find(missing) {
+                    let message =
+                        format!("column \"{column}\" of relation \"{name}\" does not exist");
+                    return Err(SqlError::new("42703", message));
+                }
             }
         }
         if let Some(notice) = command.notice {
@@ -483,6 +503,12 @@ impl Session {
         client: &mut Client,
     ) -> Result<&'static str> {
         let own = self.transaction.block() == Block::None;
+        if !own && matches!(statement, Ddl::CreateIndex(create) if create.concurrently) {
+            return Err(SqlError::new(
+                "25001",
+                "CREATE INDEX CONCURRENTLY cannot run inside a transaction block",
+            ));
+        }
         self.check_writable("DDL")?;
         self.context.take_temporary_schema();
         if own {

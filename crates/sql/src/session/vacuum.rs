@@ -9,20 +9,21 @@ use thermocline_engine::catalog::Table;
 use super::{Client, Session};
 use crate::ddl;
 use crate::error::{Result, SqlError};
+use crate::parse::statement::Named;
 
 impl Session {
     /// Merges the column tables of these names; where none is named, all that the role owns.
     pub(super) async fn merge_deltas(
         &mut self,
-        names: &[Vec<String>],
+        names: &[Named],
         client: &mut Client,
     ) -> Result<()> {
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
         let search_path = self.context.settings(|settings| settings.search_path());
         let actor = self.context.actor()?;
-        let of_name = |name: &Vec<String>| {
-            let (schema, relation) = ddl::find_relation(&catalog, &search_path, name)?;
+        let of_name = |name: &Named| {
+            let (schema, relation) = ddl::find_relation(&catalog, &search_path, &name.relation)?;
             catalog.table_by_name(&schema, &relation).cloned()
         };
         let mut tables: Vec<Arc<Table>> = match names.is_empty() {

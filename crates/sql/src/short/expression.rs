@@ -10,7 +10,7 @@ use thermocline_query::datum::Datum;
 use thermocline_query::functions::{Body, Volatility};
 use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall, Now};
 use thermocline_query::types::domain::{base, is_domain};
-use thermocline_query::types::ids;
+use thermocline_query::types::{ids, is_built_in};
 use thermocline_storage::arithmetic::Operator;
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
@@ -59,6 +59,26 @@ pub(crate) struct Lowering<'a> {
     pub(crate) row: Row<'a>,
 }
 
+/// Types whose values are shown by the names of what they number.
+const NAMED: [u32; 16] = [
+    ids::REGCLASS,
+    ids::REGCLASS_ARRAY,
+    ids::REGCOLLATION,
+    ids::REGCOLLATION_ARRAY,
+    ids::REGNAMESPACE,
+    ids::REGNAMESPACE_ARRAY,
+    ids::REGOPER,
+    ids::REGOPER_ARRAY,
+    ids::REGOPERATOR,
+    ids::REGOPERATOR_ARRAY,
+    ids::REGPROC,
+    ids::REGPROC_ARRAY,
+    ids::REGPROCEDURE,
+    ids::REGPROCEDURE_ARRAY,
+    ids::REGROLE,
+    ids::REGROLE_ARRAY,
+];
+
 impl<'a> Lowering<'a> {
     /// Of what reads no row.
     pub(super) const fn of_no_row() -> Self {
@@ -92,7 +112,8 @@ impl<'a> Lowering<'a> {
 
     /// The expression over the row, or what keeps the row from giving it.
     pub(super) fn given(&self, expr: &tree::Expr) -> Result<Expr, Reason> {
-        match self.obstacle(expr) {
+        let names = || asks_names(expr).then_some(OF_NAMES);
+        match self.obstacle(expr).or_else(names) {
             Some(what) => Err(Reason::Form(what)),
             None => Ok(self.lower(expr)),
         }
@@ -114,7 +135,8 @@ impl<'a> Lowering<'a> {
     /// # Errors
     /// 0A000 for what a row does not give.
     pub(crate) fn row(&self, expr: &tree::Expr) -> Result<Expr> {
-        match self.obstacle(expr) {
+        let names = || asks_names(expr).then_some(OF_NAMES);
+        match self.obstacle(expr).or_else(names) {
             Some(what) => Err(SqlError::unsupported(
                 format!("{what} is not supported in an expression over the changed row"),
                 "Compute it in a statement of its own before, in one transaction.",
@@ -459,6 +481,52 @@ pub(crate) fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
         found.is_some()
     });
     found
+}
+
+/// What [`asks_names`] keeps from a row.
+const OF_NAMES: &str = "a name of an object";
+
+/// Whether the catalog has to be asked for names of objects, which only the analytical path does:
+/// numbers of them become texts, or texts them, or the value is one. Where only a number is
+/// compared nothing is asked.
+fn asks_names(expr: &tree::Expr) -> bool {
+    is_named(expr) || asks_within(expr)
+}
+
+fn asks_within(expr: &tree::Expr) -> bool {
+    let called = match &expr.kind {
+        ExprKind::Call(call) => call.function.name,
+        _ => "",
+    };
+    if OF_SEQUENCES.contains(&called) {
+        return false;
+    }
+    let is_number = matches!(expr.oid, ids::OID | ids::INT4 | ids::INT8 | ids::BOOL);
+    let (of_name, mut asks) = (is_named(expr), called == "format_type");
+    expr.children(&mut |child| {
+        asks = asks
+            || asks_within(child)
+            || match is_named(child) {
+                true => !of_name && !is_number,
+                false => of_name && matches!(child.oid, ids::TEXT | ids::NAME | ids::VARCHAR),
+            };
+    });
+    asks
+}
+
+/// Whether a value is shown by the name of what it numbers. Of types that are built in the name is
+/// known.
+fn is_named(expr: &tree::Expr) -> bool {
+    if !matches!(expr.oid, ids::REGTYPE | ids::REGTYPE_ARRAY) {
+        return NAMED.contains(&expr.oid);
+    }
+    match &expr.kind {
+        ExprKind::Constant(Datum::Oid(oid)) => !is_built_in(*oid),
+        ExprKind::Call(call) if call.function.name == "pg_typeof" => {
+            !call.types.iter().all(|oid| is_built_in(*oid))
+        }
+        _ => true,
+    }
 }
 
 pub(crate) fn is_volatile(expr: &tree::Expr) -> bool {

@@ -32,7 +32,7 @@ impl Changer<'_, '_> {
             actor.need_some_column(catalog, &table, Privileges::INSERT)?;
         }
         for column in &insert.columns {
-            self.may_write(*column, Privileges::INSERT)?;
+            self.needs(*column, Privileges::INSERT)?;
         }
         let shown = returning.iter().flatten().map(|target| &target.expr);
         self.may_read(&insert.scope, shown)?;
@@ -159,6 +159,13 @@ impl Changer<'_, '_> {
     fn conflict(&mut self, conflict: Conflict, scope: &Query) -> Result<ConflictPlan> {
         let table = Arc::clone(&self.table);
         let arbiters = arbiters(&table, &conflict.arbiter)?;
+        if conflict.arbiter != Arbiter::All {
+            // Whether it is there tells of rows.
+            let indexes = arbiters.iter().map(|number| &table.indexes[*number]);
+            for column in indexes.flat_map(|index| &index.columns) {
+                self.needs(*column, Privileges::SELECT)?;
+            }
+        }
         let Some(update) = conflict.update else {
             return Ok(ConflictPlan {
                 arbiters,
@@ -167,7 +174,7 @@ impl Changer<'_, '_> {
         };
         let mut assignments = update.assignments;
         for (column, given) in &mut assignments {
-            self.may_write(*column, Privileges::UPDATE)?;
+            self.needs(*column, Privileges::UPDATE)?;
             self.may_assign(*column, given)?;
             if let Given::Value(expr) = given {
                 self.planner.lift(expr, scope)?;
@@ -181,10 +188,8 @@ impl Changer<'_, '_> {
             Given::Value(expr) => Some(expr),
             Given::Default => None,
         });
-        // The row that was to be inserted anybody may read who may insert it.
-        let mut known = scope.clone();
-        known.relations.truncate(1);
-        self.may_read(&known, values.chain(&filter))?;
+        // Of the row that was to be inserted, too.
+        self.may_read(scope, values.chain(&filter))?;
         let relations = [(&*table, 0), (&*table, table.columns.len())];
         let lowering = Lowering::of_tables(&relations);
         let assignments = self.assigned(assignments, &lowering)?;

@@ -119,7 +119,7 @@ impl Changer<'_, '_> {
             MergeAction::Update(assignments) => {
                 let mut assigned = Vec::with_capacity(assignments.len());
                 for (column, given) in assignments {
-                    self.may_write(column, Privileges::UPDATE)?;
+                    self.needs(column, Privileges::UPDATE)?;
                     self.may_assign(column, &given)?;
                     assigned.push((column, self.merged(column, given, found, guard)?));
                 }
@@ -150,7 +150,7 @@ impl Changer<'_, '_> {
                 }
                 let mut row = Vec::with_capacity(values.len());
                 for (column, given) in columns.iter().zip(values) {
-                    self.may_write(*column, Privileges::INSERT)?;
+                    self.needs(*column, Privileges::INSERT)?;
                     let is_identity = table.columns[*column].identity.is_some();
                     let given = match given {
                         Given::Value(_) if is_identity && overriding == Overriding::User => {

@@ -314,7 +314,7 @@ impl Changer<'_, '_> {
         Ok(())
     }
 
-    fn may_write(&self, column: usize, needs: Privileges) -> Result<()> {
+    fn needs(&self, column: usize, needs: Privileges) -> Result<()> {
         match self.context.actor {
             Some(actor) => actor.need_column(&self.table, column, needs),
             None => Ok(()),

@@ -48,7 +48,7 @@ impl Changer<'_, '_> {
         returning: Option<Vec<Target>>,
     ) -> Result<ShortPlan> {
         for (column, given) in &assignments {
-            self.may_write(*column, Privileges::UPDATE)?;
+            self.needs(*column, Privileges::UPDATE)?;
             self.may_assign(*column, given)?;
         }
         let values = assignments.iter().filter_map(|(_, given)| match given {

@@ -132,3 +132,36 @@ fn a_cursor_goes_back_over_few_and_many_rows() {
     assert_eq!(client.rows("fetch last from held"), ["20000"]);
     assert_eq!(client.rows("fetch first from held"), ["1"]);
 }
+
+#[test]
+fn a_cursor_goes_with_what_it_was_declared_behind() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("begin; declare outer_one cursor for values (1), (2), (3); savepoint x");
+    client.tag("declare inner_one cursor for values (4), (5)");
+    assert_eq!(client.rows("fetch inner_one"), ["4"]);
+    assert_eq!(client.rows("fetch outer_one"), ["1"]);
+    client.tag("rollback to x");
+    let error = client.error("fetch inner_one");
+    assert!(error.starts_with("34000"), "{error}");
+    client.tag("rollback to x");
+    // What it had given stays given.
+    assert_eq!(client.rows("fetch outer_one"), ["2"]);
+    client
+        .tag("declare kept cursor for values (6); savepoint y; declare two cursor for values (7)");
+    client.tag("release y");
+    assert_eq!(client.rows("fetch two"), ["7"]);
+    client.tag("savepoint z; rollback to z");
+    assert_eq!(client.rows("fetch kept"), ["6"]);
+    client.tag("rollback");
+    // One that is held was never there, either.
+    client.tag("begin; declare held cursor with hold for values (1), (2); rollback");
+    assert!(client.error("fetch held").starts_with("34000"));
+    client.tag("declare held cursor with hold for values (1), (2)");
+    client.tag("begin; select 1; rollback");
+    assert_eq!(client.rows("fetch held"), ["1"]);
+    client.tag("begin");
+    assert!(client.error("select 1 / 0").starts_with("22012"));
+    client.tag("commit");
+    assert_eq!(client.rows("fetch held"), ["2"]);
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thermocline_device::SimulatedDevice;
 use thermocline_engine::{IndexKind, Table};
 use thermocline_storage::types::DataType;
 
@@ -471,5 +472,115 @@ fn pgbench_makes_its_tables() {
     assert_eq!(
         client.rows("select count(*) from pgbench_accounts"),
         ["2000"]
+    );
+}
+
+#[test]
+fn truncate_begins_again_at_once_and_only_if_it_is_committed() {
+    let device = Arc::new(SimulatedDevice::new());
+    let server = Server::on(&device);
+    let mut client = server.connect();
+    client.tag("create table t (id serial primary key, v int); insert into t (v) values (1), (2)");
+    // What is put in behind it, in the same transaction, got the numbers that followed; those
+    // after the commit began again, and met it.
+    client.tag("begin; truncate t restart identity; insert into t (v) values (3), (4)");
+    assert_eq!(
+        client.rows("select id, v from t order by 1"),
+        ["1|3", "2|4"]
+    );
+    client.tag("savepoint x; truncate t restart identity; insert into t (v) values (5)");
+    assert_eq!(client.rows("select id, v from t"), ["1|5"]);
+    client.tag("rollback to x; insert into t (v) values (6); commit");
+    assert_eq!(
+        client.rows("select id, v from t order by 1"),
+        ["1|3", "2|4", "3|6"]
+    );
+    client.tag("insert into t (v) values (7)");
+    client.tag("begin; truncate t restart identity; insert into t (v) values (8); rollback");
+    client.tag("insert into t (v) values (9)");
+    assert_eq!(
+        client.rows("select id, v from t where id > 3 order by 1"),
+        ["4|7", "5|9"]
+    );
+    client.tag("begin; alter sequence t_id_seq restart with 50; insert into t (v) values (10)");
+    assert_eq!(client.rows("select max(id) from t"), ["50"]);
+    client.tag("rollback; insert into t (v) values (11)");
+    assert_eq!(client.rows("select max(id) from t"), ["6"]);
+    client.tag("alter sequence t_id_seq restart with 70; insert into t (v) values (12)");
+    assert_eq!(client.rows("select max(id) from t"), ["70"]);
+    client.tag("begin; truncate t restart identity; insert into t (v) values (1), (2); commit");
+    drop(client);
+    server.crash(&device);
+    let server = Server::on(&device);
+    let mut client = server.connect();
+    client.tag("insert into t (v) values (3)");
+    assert_eq!(client.rows("select count(*), max(v) from t"), ["3|3"]);
+    client.tag("begin; truncate t restart identity; insert into t (v) values (1)");
+    drop(client);
+    server.crash(&device);
+    let server = Server::on(&device);
+    let mut client = server.connect();
+    client.tag("insert into t (v) values (4)");
+    assert_eq!(client.rows("select count(*), max(v) from t"), ["4|4"]);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (a int primary key, b int, constraint c check (b > 0))");
+    for (statement, expected) in [
+        ("alter table t add constraint c unique (b)", "42710"),
+        ("alter table t alter x set statistics 0", "42703"),
+        ("alter table t alter x set storage plain", "42703"),
+        ("analyze t (x)", "42703"),
+        ("vacuum analyze t (a, x)", "42703"),
+        ("reindex table x", "42P01"),
+        ("reindex index x", "42P01"),
+        ("create table x () with (oids = true)", "0A000"),
+        ("create table x (a int) with (fillfactor = 2)", "22023"),
+        ("set custom.\"bad-name\" = 1", "42602"),
+        ("select to_regrole('a.b')", "42602"),
+        ("copy (insert into t values (1, 1)) to stdout", "0A000"),
+        ("copy t to stdout with (header match)", "0A000"),
+        (
+            "copy (merge into t using t s on t.a = s.a when matched then delete) to stdout",
+            "0A000 MERGE",
+        ),
+        ("select 1; vacuum", "25001"),
+        ("begin; create index concurrently on t (b)", "25001"),
+    ] {
+        let error = client.error(statement);
+        assert!(error.starts_with(expected), "{statement}: {error}");
+    }
+    client.tag("rollback");
+    client.tag("set custom.good_name = 1");
+    client.tag("vacuum");
+    client.tag("create index concurrently on t (b)");
+    client.tag("reindex table t; reindex index t_pkey");
+}
+
+#[test]
+fn a_sequence_stays_while_a_default_needs_it() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create sequence s; create sequence free;
+         create table t (id serial, a int default nextval('s'), b int default nextval('free'::text));
+         create table u (a bigint default nextval('s') + 1)",
+    );
+    let error = client.error("drop sequence s");
+    assert!(error.starts_with("2BP01"), "{error}");
+    // Which of that name is meant is looked for at each use only.
+    client.tag("drop sequence free");
+    client.tag("drop sequence s cascade");
+    client.tag("insert into u default values");
+    assert_eq!(client.rows("select * from u"), ["NULL"]);
+    assert!(client.error("drop sequence t_id_seq").starts_with("2BP01"));
+    client.tag("create table i (id int generated always as identity)");
+    let error = client.error("alter sequence i_id_seq owned by none");
+    assert!(
+        error.starts_with("0A000 cannot change ownership"),
+        "{error}"
     );
 }

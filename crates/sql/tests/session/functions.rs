@@ -226,3 +226,82 @@ fn who_calls_needs_the_rights_of_the_body() {
     client.tag("drop owned by r");
     assert!(client.error("select own()").starts_with("42883"));
 }
+
+#[test]
+fn out_arguments_are_the_columns_of_a_row() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create table t (id int primary key, v int); insert into t values (1, 10), (2, 20);
+         create type pair as (a numeric(5,1), b varchar(3));
+         create function two_of(out a int, out b text) language sql as $$ select 1, 'x'::text $$;
+         create function around(n int, out below int, out int) language sql
+             as 'select $1 - 1, $1 + 1';
+         create function of_t(wanted int, out id int, out v int) language sql
+             as 'select id, v from t where t.id = wanted';
+         create function strictly(n int, out a int, out b int) strict language sql
+             as 'select $1, $1';
+         create function dup(f1 anyelement, f2 out anyelement, f3 out anyarray) language sql
+             as 'select $1, array[$1, $1]';
+         create function pair_of() returns pair language sql as 'select 1.26, $$abc$$::varchar';
+         create function pairs() returns setof pair language sql
+             as 'select 1.26, $$abc$$::varchar';
+         create function since(d date default '2020-01-02', n numeric default null) returns date
+             language sql as 'select $1';
+         create function many() returns setof int language sql as 'select v from t'",
+    );
+    for (query, expected) in [
+        // What was the last column alone.
+        ("select two_of()", &["(1,x)"][..]),
+        ("select * from two_of()", &["1|x"]),
+        ("select b from two_of() as f", &["x"]),
+        ("select f.y from two_of() as f(x, y)", &["x"]),
+        ("select * from around(5)", &["4|6"]),
+        ("select below, column2 from around(5)", &["4|6"]),
+        ("select id, around(id) from t", &["1|(0,2)", "2|(1,3)"]),
+        (
+            "select t.id, o.v from t, of_t(t.id) o order by 1",
+            &["1|10", "2|20"],
+        ),
+        ("select * from of_t(7)", &["NULL|NULL"]),
+        ("select * from strictly(null)", &["NULL|NULL"]),
+        ("select * from dup('x'::text)", &["x|{x,x}"]),
+        ("select dup(2)", &["(2,\"{2,2}\")"]),
+        // The columns of a type have its lengths and digits.
+        ("select pair_of()", &["(1.3,abc)"]),
+        ("select * from pair_of()", &["1.3|abc"]),
+        ("select * from pairs()", &["1.3|abc"]),
+        ("select since()", &["2020-01-02"]),
+    ] {
+        assert_eq!(client.rows(query), expected, "{query}");
+    }
+    for (statement, expected) in [
+        // It was answered with the rows of many().
+        (
+            "select * from abs(many())",
+            "0A000 set-returning functions must appear at top level of FROM",
+        ),
+        ("select * from coalesce(many())", "0A000"),
+        ("select * from two_of() as f(a int, b text)", "42601"),
+        (
+            "create function g(a int, a int) returns int language sql as 'select 1'",
+            "42P13 parameter name \"a\" used more than once",
+        ),
+        (
+            "create function g(out a int = 1) language sql as 'select 1'",
+            "42P13 only input parameters can have default values",
+        ),
+        (
+            "create function g(int, out anyelement, out anyarray) language sql \
+             as 'select $1, array[$1]'",
+            "42P13 cannot determine result data type",
+        ),
+        (
+            "create function g(anyelement) returns anyrange language sql as 'select 1'",
+            "42P13 cannot determine result data type",
+        ),
+    ] {
+        let error = client.error(statement);
+        assert!(error.starts_with(expected), "{statement}: {error}");
+    }
+}

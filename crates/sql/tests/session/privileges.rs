@@ -243,3 +243,69 @@ fn a_role_may_be_taken_in_the_transaction_that_makes_it() {
     assert_eq!(client.rows("select current_user"), ["postgres"]);
     assert!(client.error("set role dave").starts_with("22023"));
 }
+
+#[test]
+fn of_what_is_not_there_nothing_is_known() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create role alice; create table t (a int, b int, c int); create sequence s");
+    client.tag("alter table t drop column b; set role alice");
+    for (question, answer) in [
+        ("has_table_privilege(1, 'select')", "NULL"),
+        ("has_column_privilege(1, 'a', 'select')", "NULL"),
+        ("has_column_privilege('t', 2::int2, 'select')", "NULL"),
+        ("has_column_privilege('t', 9::int2, 'select')", "NULL"),
+        ("has_any_column_privilege(1, 'select')", "NULL"),
+        ("has_sequence_privilege(1, 'usage')", "NULL"),
+        ("has_schema_privilege(1, 'usage')", "NULL"),
+        ("has_function_privilege(1, 'execute')", "NULL"),
+        ("has_type_privilege(1, 'usage')", "NULL"),
+        ("has_database_privilege(1, 'connect')", "NULL"),
+        ("has_table_privilege('pg_authid', 'select')", "f"),
+        ("has_table_privilege('pg_class', 'select')", "t"),
+        ("has_column_privilege('pg_class', 'relname', 'select')", "t"),
+        ("has_schema_privilege('pg_catalog', 'usage')", "t"),
+        ("has_type_privilege('int4'::regtype::oid, 'usage')", "t"),
+    ] {
+        assert_eq!(
+            client.rows(&format!("select {question}")),
+            [answer],
+            "{question}"
+        );
+    }
+    for (question, sqlstate) in [
+        ("has_sequence_privilege('t', 'select')", "42809"),
+        ("has_sequence_privilege('s', 'insert')", "22023"),
+        ("has_table_privilege('t', 'usage')", "22023"),
+        (
+            "has_column_privilege('pg_authid', 'nothing', 'select')",
+            "42703",
+        ),
+    ] {
+        let error = client.error(&format!("select {question}"));
+        assert!(error.starts_with(sqlstate), "{question}: {error}");
+    }
+}
+
+#[test]
+fn on_conflict_needs_to_read_what_it_tells() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create role alice; create table t (one int, two int unique, three int, four int unique);
+         grant insert (one, two, four), select (two), update (three) on t to alice; set role alice",
+    );
+    client.tag("insert into t (two) values (2) on conflict (two) do update set three = 1");
+    client
+        .tag("insert into t (two) values (2) on conflict (two) do update set three = excluded.two");
+    client.tag("insert into t (four) values (4) on conflict do nothing");
+    for statement in [
+        "insert into t (two) values (2) on conflict (two) do update set three = excluded.three",
+        "insert into t (four) values (4) on conflict (four) do nothing",
+        "insert into t (four) values (4) on conflict (four) do update set three = 3",
+        "insert into t (four) values (4) on conflict on constraint t_four_key do update set three = 3",
+    ] {
+        let error = client.error(statement);
+        assert!(error.starts_with("42501"), "{statement}: {error}");
+    }
+}

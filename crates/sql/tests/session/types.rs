@@ -244,3 +244,39 @@ fn char_has_its_blanks_on_both_paths() {
         }
     }
 }
+
+#[test]
+fn what_a_number_names_is_shown_on_both_paths() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create type mood as enum ('sad'); create table t (a int primary key, o oid, m mood);
+         insert into t values (1, 't'::regclass::oid, 'sad')",
+    );
+    for path in ["auto", "analytical"] {
+        client.tag(&format!("set thermocline.path = {path}"));
+        for (query, expected) in [
+            // The short path showed the number.
+            ("select tableoid::regclass from t", "t"),
+            ("select tableoid::regclass::text from t where a = 1", "t"),
+            ("select o::regclass from t where a = 1", "t"),
+            ("select coalesce(o::regclass, 't') from t", "t"),
+            ("select 't'::regclass from t", "t"),
+            ("select 'is ' || o::regclass::text from t", "is t"),
+            ("select max(o::regclass::text) from t", "t"),
+            ("select format_type(o, -1) from t", "???"),
+            ("select pg_typeof(m) from t", "mood"),
+            ("select count(*) from t where o = 't'::regclass", "1"),
+            ("select count(*) from t where o::regclass::text = 't'", "1"),
+            ("select count(*) from t where tableoid = 't'::regclass", "1"),
+        ] {
+            assert_eq!(client.rows(query), [expected], "{path}: {query}");
+        }
+    }
+    let error = client.error("update t set a = 1 returning tableoid::regclass");
+    assert!(error.starts_with("0A000 a name of an object"), "{error}");
+    assert_eq!(
+        client.rows("update t set a = 2 returning tableoid = 't'::regclass"),
+        ["t"]
+    );
+}

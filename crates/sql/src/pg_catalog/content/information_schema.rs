@@ -2,7 +2,7 @@
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::Identity;
-use thermocline_engine::{TypeDef, TypeKind};
+use thermocline_engine::{SequenceDef, TypeDef, TypeKind, ViewDef};
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
 use thermocline_storage::types::DataType;
@@ -111,7 +111,10 @@ fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         });
     let views = session.catalog.views.values();
     let views = views.filter(|view| !session.is_others(&view.schema));
-    let views = views.map(|view| row(&view.schema, &view.name, "VIEW", false));
+    let views = views.map(|view| {
+        let takes_changes = takes_changes(session, view);
+        row(&view.schema, &view.name, "VIEW", takes_changes)
+    });
     let system = RELATIONS.iter().map(|system| {
         let kind = if system.kind == "r" {
             "BASE TABLE"
@@ -145,9 +148,7 @@ fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .filter(|view| !session.is_others(&view.schema))
         .map(|view| {
             let owns = session.facts.actor.owns(&Object::Table(view.oid));
-            let mut reads = view.reads.iter();
-            let of_tables = reads.all(|read| session.catalog.table(read.oid).is_some());
-            let takes_changes = view.obstacle.is_none() && of_tables;
+            let takes_changes = takes_changes(session, view);
             filler.row([
                 database(session),
                 Datum::text(&view.schema),
@@ -165,6 +166,12 @@ fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             ])
         })
         .collect()
+}
+
+/// Whether rows of a view can be changed as those of its table.
+fn takes_changes(session: &SystemSession, view: &ViewDef) -> bool {
+    let mut reads = view.reads.iter();
+    view.obstacle.is_none() && reads.all(|read| session.catalog.table(read.oid).is_some())
 }
 
 struct Column<'a> {
@@ -619,6 +626,9 @@ fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             "sequence_schema",
             "sequence_name",
             "data_type",
+            "numeric_precision",
+            "numeric_precision_radix",
+            "numeric_scale",
             "start_value",
             "minimum_value",
             "maximum_value",
@@ -631,12 +641,20 @@ fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .sequences
         .values()
         .filter(|sequence| !session.is_others(&sequence.schema))
+        .filter(|sequence| !is_of_identity(session, sequence))
         .map(|sequence| {
+            let [_, _, precision, radix, scale, _] = bounds(PgType {
+                oid: sequence.data_type.oid(),
+                typmod: -1,
+            });
             filler.row([
                 database(session),
                 Datum::text(&sequence.schema),
                 Datum::text(&sequence.name),
                 Datum::text(sequence.data_type.base_name()),
+                precision,
+                radix,
+                scale,
                 Datum::text(sequence.start.to_string()),
                 Datum::text(sequence.min.to_string()),
                 Datum::text(sequence.max.to_string()),
@@ -645,4 +663,13 @@ fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             ])
         })
         .collect()
+}
+
+/// Whether a sequence is a part of an identity column.
+fn is_of_identity(session: &SystemSession, sequence: &SequenceDef) -> bool {
+    let owner = sequence.owned_by.and_then(|(table, place)| {
+        let table = session.catalog.table(table)?;
+        table.columns.get(place)
+    });
+    owner.is_some_and(|column| column.identity.is_some())
 }

@@ -8,14 +8,12 @@ use thermocline_engine::authority::{FIRST_ROLE_OID, Grant, Object, PUBLIC, Privi
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::relations::{RELATIONS, Relation};
-use crate::pg_catalog::session::SystemSession;
+use crate::pg_catalog::session::{HIDDEN, SystemSession};
 
 /// What can be granted on single columns.
 const OF_COLUMNS: Privileges = Privileges(
     Privileges::SELECT.0 | Privileges::INSERT.0 | Privileges::UPDATE.0 | Privileges::REFERENCES.0,
 );
-/// Catalog tables that not everybody reads.
-const HIDDEN: [&str; 2] = ["pg_authid", "pg_shadow"];
 
 /// Grants of which the reader may know, with the owner of what they are on.
 struct Shown<'a> {

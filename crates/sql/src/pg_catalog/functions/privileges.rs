@@ -1,14 +1,16 @@
 //! `has_table_privilege` and the like: what a role may do, by the rules of
 //! [`crate::privilege`].
 
-use thermocline_engine::Table;
 use thermocline_engine::authority::{Object, PUBLIC, Privileges};
+use thermocline_query::functions;
+use thermocline_query::types::is_built_in;
 
 use super::signatures;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
-use crate::pg_catalog::session::{Names, SystemSession};
+use crate::pg_catalog::relations::RELATIONS;
+use crate::pg_catalog::session::{HIDDEN, Names, SystemSession};
 use crate::privilege::no_role;
 
 /// PostgreSQL's number of the language `sql`.
@@ -57,29 +59,51 @@ pub(super) fn has(function: &str, session: &SystemSession, values: &[Datum]) -> 
     if function == "has_parameter_privilege" {
         return has_parameter(session, role, object, wanted);
     }
-    let held = held(function, session, role, object, values)?;
+    let mut asked = Vec::new();
     for name in wanted.split(',') {
-        let name = name.trim().to_lowercase();
-        let (plain, granting) = match name.strip_suffix(" with grant option") {
+        let name = name.trim();
+        let lower = name.to_lowercase();
+        let (plain, granting) = match lower.strip_suffix(" with grant option") {
             Some(plain) => (plain.trim_end(), true),
-            None => (&*name, false),
+            None => (&*lower, false),
         };
-        let privilege = Privileges::named(plain).ok_or_else(|| unrecognized(&name))?;
-        let there = if granting { held.may_grant } else { held.has };
-        if there.contains(privilege) {
-            return Ok(Datum::Bool(true));
-        }
+        let privilege = Privileges::named(plain).filter(|one| there_are(function).contains(*one));
+        asked.push((privilege.ok_or_else(|| unrecognized(name))?, granting));
     }
-    Ok(Datum::Bool(false))
+    Ok(match held(function, session, role, object, values)? {
+        Some(held) => Datum::Bool(asked.into_iter().any(|(privilege, granting)| {
+            let there = if granting { held.may_grant } else { held.has };
+            there.contains(privilege)
+        })),
+        None => Datum::Null,
+    })
 }
 
+/// The privileges that there are on what a function asks of.
+fn there_are(function: &str) -> Privileges {
+    use Privileges as P;
+    match function {
+        "has_database_privilege" => P::CREATE | P::TEMPORARY | P::CONNECT,
+        "has_schema_privilege" => P::CREATE | P::USAGE,
+        "has_function_privilege" => P::EXECUTE,
+        "has_tablespace_privilege" => P::CREATE,
+        "has_sequence_privilege" => P::USAGE | P::SELECT | P::UPDATE,
+        "has_column_privilege" | "has_any_column_privilege" => {
+            P::SELECT | P::INSERT | P::UPDATE | P::REFERENCES
+        }
+        "has_table_privilege" => Object::Table(0).all_privileges(),
+        _ => P::USAGE,
+    }
+}
+
+/// `None` for what is not there: of a number nothing is known then, a name is an error.
 fn held(
     function: &str,
     session: &SystemSession,
     role: u32,
     object: &Datum,
     values: &[Datum],
-) -> Result<Held> {
+) -> Result<Option<Held>> {
     let authority = &session.catalog.authority;
     let is_superuser = authority.is_superuser(role);
     let of = |object: &Object| Held {
@@ -87,14 +111,16 @@ fn held(
         may_grant: authority.grantable(role, object),
     };
     let (name, oid) = (object.as_text(), object.as_oid().unwrap_or(0));
-    Ok(match function {
+    Ok(Some(match function {
         "has_database_privilege" => {
             let is_here = match name {
                 Some(name) => name == session.facts.database,
                 None => oid == oids::DATABASE,
             };
-            if let (false, Some(name)) = (is_here, name) {
-                return Err(no("3D000", "database", name));
+            match (is_here, name) {
+                (false, Some(name)) => return Err(no("3D000", "database", name)),
+                (false, None) => return Ok(None),
+                (true, _) => {}
             }
             of(&Object::Database)
         }
@@ -105,6 +131,9 @@ fn held(
                     .ok_or_else(|| no("3F000", "schema", name))?,
                 None => oid,
             };
+            if session.schema_name(oid).is_none() {
+                return Ok(None);
+            }
             let all = Privileges::USAGE | Privileges::CREATE;
             if session.catalog.schemas.iter().any(|def| def.oid == oid) {
                 of(&Object::Schema(oid))
@@ -122,15 +151,11 @@ fn held(
             };
             let own = number.filter(|oid| session.catalog.functions.contains_key(oid));
             if let Some(own) = own {
-                return Ok(of(&Object::Function(own)));
+                return Ok(Some(of(&Object::Function(own))));
             }
-            let Some(name) = name else {
-                // Functions have no numbers here but those of procedures' names.
-                return Ok(Held::by_default(
-                    is_superuser,
-                    Privileges::EXECUTE,
-                    Privileges::EXECUTE,
-                ));
+            let built_in = || functions::by_oid(oid).map(|function| function.name);
+            let Some(name) = name.or_else(built_in) else {
+                return Ok(None);
             };
             let plain = name.split('(').next().unwrap_or(name).trim();
             let plain = plain.rsplit('.').next().unwrap_or(plain).to_lowercase();
@@ -148,10 +173,12 @@ fn held(
             }
         }
         "has_type_privilege" => {
-            if let Some(name) = name
-                && session.type_by_name(name).is_none()
-            {
-                return Err(no("42704", "type", name));
+            match name {
+                Some(name) if session.type_by_name(name).is_none() => {
+                    return Err(no("42704", "type", name));
+                }
+                None if !is_built_in(oid) && session.type_name(oid).is_none() => return Ok(None),
+                _ => {}
             }
             Held::by_default(is_superuser, Privileges::USAGE, Privileges::USAGE)
         }
@@ -179,54 +206,109 @@ fn held(
             };
             Held::by_default(is_superuser, Privileges::USAGE, others)
         }
-        _ => {
-            let oid = match name {
-                Some(name) => session
-                    .relation_by_name(name)
-                    .ok_or_else(|| SqlError::undefined_table(name))?,
-                None => oid,
-            };
-            if session.catalog.sequences.contains_key(&oid) {
-                return Ok(of(&Object::Sequence(oid)));
-            }
-            if session.catalog.views.contains_key(&oid) {
-                return Ok(of(&Object::Table(oid)));
-            }
-            let Some(table) = session.catalog.table(oid) else {
-                let all = Object::Table(oid).all_privileges();
-                return Ok(Held::by_default(is_superuser, all, Privileges::SELECT));
-            };
-            let whole = of(&Object::Table(oid));
-            match function {
-                "has_any_column_privilege" => Held {
-                    has: authority.some_column_privileges(role, oid),
-                    ..whole
-                },
-                "has_column_privilege" => {
-                    let column = column_of(table, values.get(1))?;
-                    let rights = authority.rights(&Object::Table(oid));
-                    let own = rights.and_then(|rights| rights.columns.get(&column));
-                    let mine = authority.roles_of(role, true);
-                    let may_grant = own
-                        .into_iter()
-                        .flatten()
-                        .filter(|grant| mine.contains(&grant.grantee))
-                        .fold(whole.may_grant, |sum, grant| sum | grant.grantable);
-                    Held {
-                        has: authority.column_privileges(role, oid, column),
-                        may_grant,
-                    }
-                }
-                _ => whole,
-            }
-        }
-    })
+        _ => return held_on_relation(function, session, role, object, values),
+    }))
 }
 
-fn column_of(table: &Table, column: Option<&Datum>) -> Result<usize> {
+/// [`held`] on a table, a view or a sequence.
+fn held_on_relation(
+    function: &str,
+    session: &SystemSession,
+    role: u32,
+    object: &Datum,
+    values: &[Datum],
+) -> Result<Option<Held>> {
+    let authority = &session.catalog.authority;
+    let of = |object: &Object| Held {
+        has: authority.privileges(role, object),
+        may_grant: authority.grantable(role, object),
+    };
+    let oid = match object.as_text() {
+        Some(name) => session
+            .relation_by_name(name)
+            .ok_or_else(|| SqlError::undefined_table(name))?,
+        None => object.as_oid().unwrap_or(0),
+    };
+    let Some((_, name)) = session.relation(oid) else {
+        return Ok(None);
+    };
+    let is_sequence = session.catalog.sequences.contains_key(&oid);
+    if function == "has_sequence_privilege" && !is_sequence {
+        return Err(SqlError::new(
+            "42809",
+            format!("\"{name}\" is not a sequence"),
+        ));
+    }
+    if is_sequence {
+        return Ok(Some(of(&Object::Sequence(oid))));
+    }
+    let table = session.catalog.table(oid);
+    if function != "has_column_privilege" {
+        let held = match (table, session.catalog.views.contains_key(&oid)) {
+            (None, false) => of_system(session, role, name),
+            _ => of(&Object::Table(oid)),
+        };
+        let some = table.filter(|_| function == "has_any_column_privilege");
+        return Ok(Some(Held {
+            has: some.map_or(held.has, |_| authority.some_column_privileges(role, oid)),
+            ..held
+        }));
+    }
+    let Some(table) = table else {
+        let view = session.catalog.views.get(&oid);
+        let columns: Vec<&str> = match (view, RELATIONS.iter().find(|system| system.oid == oid)) {
+            (Some(view), _) => view.columns.iter().map(|column| &*column.name).collect(),
+            (None, Some(system)) => system.columns.iter().map(|column| column.name).collect(),
+            (None, None) => Vec::new(),
+        };
+        let named = |wanted: &str| columns.iter().position(|column| *column == wanted);
+        let place = place_of(name, values.get(1), named)?;
+        let held = match view {
+            Some(_) => of(&Object::Table(oid)),
+            None => of_system(session, role, name),
+        };
+        return Ok((place < columns.len()).then_some(held));
+    };
+    let column = place_of(name, values.get(1), |wanted| table.column_named(wanted))?;
+    if table.live_columns().all(|(place, _)| place != column) {
+        return Ok(None);
+    }
+    let whole = of(&Object::Table(oid));
+    let rights = authority.rights(&Object::Table(oid));
+    let own = rights.and_then(|rights| rights.columns.get(&column));
+    let mine = authority.roles_of(role, true);
+    let may_grant = own
+        .into_iter()
+        .flatten()
+        .filter(|grant| mine.contains(&grant.grantee))
+        .fold(whole.may_grant, |sum, grant| sum | grant.grantable);
+    Ok(Some(Held {
+        has: authority.column_privileges(role, oid, column),
+        may_grant,
+    }))
+}
+
+/// What a role may do with a relation of the system.
+fn of_system(session: &SystemSession, role: u32, name: &str) -> Held {
+    let others = match HIDDEN.contains(&name) {
+        true => Privileges::NONE,
+        false => Privileges::SELECT,
+    };
+    let is_superuser = session.catalog.authority.is_superuser(role);
+    Held::by_default(is_superuser, Object::Table(0).all_privileges(), others)
+}
+
+/// The place of a column, which is told by its name or its number.
+fn place_of(
+    relation: &str,
+    column: Option<&Datum>,
+    named: impl Fn(&str) -> Option<usize>,
+) -> Result<usize> {
     if let Some(name) = column.and_then(Datum::as_text) {
-        let found = table.column_named(name);
-        return found.ok_or_else(|| SqlError::undefined_column(name));
+        return named(name).ok_or_else(|| {
+            let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
+            SqlError::new("42703", message)
+        });
     }
     let number = column.and_then(Datum::as_int).unwrap_or(0);
     Ok(usize::try_from(number - 1).unwrap_or(usize::MAX))
