@@ -273,23 +273,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_a_device_is_no_memory_of_the_process() {
-        let before = device_bytes();
-        let device = MemoryDevice::new();
-        let file = device.open("file", OpenMode::CreateNew).unwrap();
-        let (sixty, ten) = (60 << 20, 10 << 20);
-        file.write_at(&vec![1; sixty], 0).unwrap();
-        // Other tests have devices of a few chunks.
-        assert!(device_bytes() >= before + sixty as u64 - ten);
-        let held = crate::resident_bytes().expect("this kernel says");
-        file.punch_hole(0, sixty as u64).unwrap();
-        assert!(device_bytes() <= before + ten);
-        drop((file, device));
-        let after = crate::resident_bytes().expect("this kernel says");
-        assert!(after.abs_diff(held) < 45 << 20, "{held} and {after}");
-    }
-
-    #[test]
     fn bytes_come_back_and_what_was_cut_is_zero() {
         let device = MemoryDevice::new();
         let file = device.open("file", OpenMode::CreateNew).unwrap();
