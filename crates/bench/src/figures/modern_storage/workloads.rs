@@ -26,8 +26,8 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     ours: |scale| {
         format!(
             "Voter from {} votes on, with {} of memory; TPC-C with one warehouse of all 100 000 items, {} of memory, \
-             only HISTORY, ORDERS and ORDER_LINE evictable; TATP of {} subscribers with as much memory as Voter, half \
-             of what they take; {} s each",
+             only HISTORY, ORDERS and ORDER_LINE evictable; TATP of {} subscribers, which take \
+             as much as there is memory, that of Voter; {} s each",
             votes(scale),
             crate::size::display(memory_of_small_rows(scale)),
             crate::size::display(tpcc_memory(scale)),
@@ -59,7 +59,7 @@ fn memory_of_small_rows(scale: &Scale) -> u64 {
 }
 
 fn subscribers(scale: &Scale) -> i64 {
-    (2 * memory_of_small_rows(scale) / SUBSCRIBER_BYTES) as i64
+    (memory_of_small_rows(scale) / SUBSCRIBER_BYTES) as i64
 }
 
 fn works(scale: &Scale) -> [(Work, u64); 3] {
