@@ -183,6 +183,7 @@ fn fill(directory: &Path, rows: i64, payload_bytes: usize, limit_mb: u64) {
         cache: 1,
         cycle: false,
         owned_by: None,
+        restarted_by: 0,
     };
     change(&db, Change::CreateSequence(sequence));
     let t = table(&db);

@@ -49,6 +49,10 @@ pub trait Device: Send + Sync + 'static {
     fn path(&self) -> Option<&Path> {
         None
     }
+    /// Whether reads may come from the page cache, and tell nothing of the device below.
+    fn is_cached(&self) -> bool {
+        false
+    }
     /// For people, e.g. `/data (ext4), io_uring, direct`.
     fn describe(&self) -> String;
 }

@@ -55,6 +55,8 @@ pub struct FileDevice {
     reader: Arc<Reader>,
     counters: Arc<DeviceCounters>,
     direct: bool,
+    /// Reads may come from the page cache, of a file system that lies elsewhere.
+    cached: bool,
     description: String,
     profile: Mutex<DeviceProfile>,
     /// Numbers temporary files.
@@ -112,6 +114,7 @@ impl FileDevice {
             reader: Arc::new(reader),
             counters: Arc::default(),
             direct,
+            cached: !direct && !file_system.in_memory,
             description,
             profile: Mutex::new(DeviceProfile::typical(DeviceKind::Generic)),
             temporaries: AtomicU64::new(0),
@@ -300,6 +303,10 @@ impl Device for FileDevice {
 
     fn path(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    fn is_cached(&self) -> bool {
+        self.cached
     }
 
     fn describe(&self) -> String {

@@ -155,26 +155,35 @@ pub fn probe(
     how: &Probing,
     progress: &mut dyn FnMut(&str, f64),
 ) -> io::Result<Report> {
-    let bytes_max = file_bytes(device, how)?;
-    let file = device.temporary()?;
-    let measured = Probe {
-        target: Target {
-            file,
-            bytes: bytes_max,
-            clock: Arc::clone(&how.clock),
-        },
+    with_probe(device, how, progress, |probe| probe.run(device))
+}
+
+/// Does something with a new file, which is gone afterwards.
+fn with_probe<T>(
+    device: &dyn Device,
+    how: &Probing,
+    progress: &mut dyn FnMut(&str, f64),
+    act: impl FnOnce(Probe<'_>) -> io::Result<T>,
+) -> io::Result<T> {
+    let bytes = file_bytes(device, how)?;
+    let target = Target {
+        file: device.temporary()?,
+        bytes,
+        clock: Arc::clone(&how.clock),
+    };
+    let acted = act(Probe {
+        target,
         how,
         progress,
         weight_done: 0.0,
         unit_bytes: SECTOR_BYTES,
         cells: Vec::new(),
         tuples: Vec::new(),
-    }
-    .run(device);
+    });
     let removed = device.remove_temporary();
-    let report = measured?;
+    let acted = acted?;
     removed?;
-    Ok(report)
+    Ok(acted)
 }
 
 /// A short look: what it takes to tell the sort of a device, and the figures of its profile. Takes about a
@@ -183,24 +192,8 @@ pub fn probe(
 /// # Errors
 /// Those of [`probe()`].
 pub fn glance(device: &dyn Device, how: &Probing) -> io::Result<(Class, DeviceProfile)> {
-    let target = Target {
-        bytes: file_bytes(device, how)?,
-        file: device.temporary()?,
-        clock: Arc::clone(&how.clock),
-    };
-    let mut nothing = |_: &str, _: f64| ();
-    let probe = Probe {
-        target,
-        how,
-        progress: &mut nothing,
-        weight_done: 0.0,
-        unit_bytes: SECTOR_BYTES,
-        cells: Vec::new(),
-        tuples: Vec::new(),
-    };
-    let report = probe.glance(device);
-    device.remove_temporary()?;
-    report.map(|report| (report.class, report.profile))
+    let report = with_probe(device, how, &mut |_, _| (), |probe| probe.glance(device))?;
+    Ok((report.class, report.profile))
 }
 
 /// The paper's microbenchmark alone (000 §2): a hash table on the device, 1 and 64 tuples of 1 KB
@@ -209,31 +202,12 @@ pub fn glance(device: &dyn Device, how: &Probing) -> io::Result<(Class, DevicePr
 /// # Errors
 /// Those of [`probe()`].
 pub fn probe_tuples(device: &dyn Device, how: &Probing) -> io::Result<Vec<Tuples>> {
-    let bytes = file_bytes(device, how)?;
-    let target = Target {
-        file: device.temporary()?,
-        bytes,
-        clock: Arc::clone(&how.clock),
-    };
-    let mut nothing = |_: &str, _: f64| ();
-    let mut probe = Probe {
-        target,
-        how,
-        progress: &mut nothing,
-        weight_done: 0.0,
-        unit_bytes: SECTOR_BYTES,
-        cells: Vec::new(),
-        tuples: Vec::new(),
-    };
-    let measured = probe.fill().and_then(|()| {
+    with_probe(device, how, &mut |_, _| (), |mut probe| {
+        probe.fill()?;
         probe.look_for_lines()?;
-        let sizes = [1, 64].into_iter();
         let run = |tuples| tuples::run(&probe.target, tuples, probe.unit_bytes, how.time / 2);
-        sizes.map(run).collect()
-    });
-    drop(probe);
-    device.remove_temporary()?;
-    measured
+        [1, 64].into_iter().map(run).collect()
+    })
 }
 
 fn file_bytes(device: &dyn Device, how: &Probing) -> io::Result<u64> {
@@ -476,6 +450,7 @@ impl Probe<'_> {
             write_deviation_us: long.deviation_us,
             writes: long.count,
             written_mb,
+            cached: device.is_cached(),
             kernel: kernel.clone(),
         });
         let profile = DeviceProfile {

@@ -153,6 +153,7 @@ fn numbers(db: &Database) -> SequenceDef {
         cache: 1,
         cycle: false,
         owned_by: None,
+        restarted_by: 0,
     }
 }
 

@@ -140,6 +140,7 @@ fn sequence(db: &Database) -> SequenceDef {
         cache: 1,
         cycle: false,
         owned_by: None,
+        restarted_by: 0,
     }
 }
 

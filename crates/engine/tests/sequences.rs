@@ -25,6 +25,7 @@ fn definition(db: &Database, name: &str, increment: i64) -> SequenceDef {
         cache: 1,
         cycle: false,
         owned_by: None,
+        restarted_by: 0,
     }
 }
 
@@ -235,10 +236,13 @@ fn what_a_restart_gave_does_not_meet_rows_after_a_crash_at_any_operation() {
             };
             block_on(db.ddl(&mut txn, &RunOptions::new(), restart))?;
             let t = seen_by(&txn);
-            let def = find(&db, "s").expect("is there");
+            let others = find(&db, "s").expect("is there");
+            let def = txn.catalog().sequences[&others.oid].clone();
             for wanted in 1..=taken {
                 let id = db.next_value(&def)?.value;
                 assert_eq!(id, wanted, "it begins again at once");
+                let other = db.next_value(&others)?.value;
+                assert!(other > 20, "for others it goes on: {other}");
                 let row = tuple(&t, id, "in it");
                 in_txn(&mut txn, &db, |access| access.insert(&t, &row).map(drop))?;
             }

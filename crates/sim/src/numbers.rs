@@ -104,13 +104,13 @@ impl Numbers {
 /// Where a database has its sequences, with nothing done since.
 pub fn begin(db: &Database) -> Books {
     let catalog = db.catalog();
-    let place = |oid| {
-        let (value, is_called) = db.last_value(oid).unwrap_or_default();
+    let place = |def| {
+        let (value, is_called) = db.last_value(def).unwrap_or_default();
         Place { value, is_called }
     };
     let sequences = catalog.sequences.values();
     sequences
-        .map(|def| (def.oid, Numbers::of(def, place(def.oid))))
+        .map(|def| (def.oid, Numbers::of(def, place(def))))
         .collect()
 }
 
@@ -125,7 +125,7 @@ pub fn compare(
         let Some(numbers) = books.get(&def.oid) else {
             return Err(format!("sequence {} was never made", def.name));
         };
-        let Some((value, is_called)) = db.last_value(def.oid) else {
+        let Some((value, is_called)) = db.last_value(def) else {
             return Err(format!("sequence {} has no value", def.name));
         };
         let found = Place { value, is_called };
@@ -281,6 +281,7 @@ fn random_sequence(world: &World, db: &Database, number: usize) -> SequenceDef {
         cache: 1,
         cycle: false,
         owned_by: None,
+        restarted_by: 0,
     }
 }
 

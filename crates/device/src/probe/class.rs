@@ -32,6 +32,8 @@ pub(super) struct Seen {
     pub writes: u64,
     /// Megabytes that were written at random places before those writes.
     pub written_mb: u64,
+    /// Reads may come from the page cache.
+    pub cached: bool,
     /// None for an emulated device, which is not the kernel's.
     pub kernel: Option<KernelWord>,
 }
@@ -78,6 +80,12 @@ pub(super) fn classify(seen: &Seen) -> Class {
             "the kernel says that it can be mapped and used by the byte".to_owned(),
         ),
         _ if us >= DISK_US_MIN => return disk(seen, kernel),
+        // Cached reads of a disk are as fast as memory's: no policy is to follow from that.
+        _ if seen.cached => (
+            DeviceKind::Generic,
+            "the file system takes no direct I/O: the page cache was measured, and not what lies below"
+                .to_owned(),
+        ),
         _ if seen.by_line && us < DRAM_US_MAX => (
             DeviceKind::Dram,
             format!("4 KB take {us:.2} us, a cache line far less"),
@@ -222,6 +230,24 @@ mod tests {
             ..KernelWord::default()
         };
         assert_eq!(of(7.0, in_memory).kind, DeviceKind::Dram);
+    }
+
+    #[test]
+    fn what_the_page_cache_gives_says_nothing_of_a_device() {
+        let cached = |kernel| {
+            classify(&Seen {
+                read_us: 1.5,
+                cached: true,
+                kernel: Some(kernel),
+                ..Seen::default()
+            })
+        };
+        assert_eq!(cached(KernelWord::default()).kind, DeviceKind::Generic);
+        let mapped = KernelWord {
+            byte_addressable: true,
+            ..KernelWord::default()
+        };
+        assert_eq!(cached(mapped).kind, DeviceKind::Nvram);
     }
 
     #[test]

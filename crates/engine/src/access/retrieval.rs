@@ -198,7 +198,7 @@ impl Access<'_> {
         let state = self.guards.at_mut(position);
         let rows = state.tables.rows_mut(table.def.storage)?;
         let policy = *rows.policy();
-        // Its block was read as a whole, to be emptied.
+        // Such a block is read as a whole, if it was like that when the read was planned.
         let empties = policy.empties(|| blocks.info(block).map_or(1.0, |info| info.live_share()));
         let admitted = !memory.is_tight()
             && match policy.merge {

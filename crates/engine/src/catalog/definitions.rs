@@ -356,4 +356,8 @@ pub struct SequenceDef {
     pub cycle: bool,
     /// The table and column that own it.
     pub owned_by: Option<(u32, usize)>,
+    /// The transaction that had it begin again last, 0 for none: what it takes until it ends is
+    /// nobody else's. Of no use after a start.
+    #[serde(skip)]
+    pub restarted_by: u64,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Sequence {
 pub(crate) struct Restarted {
     pub oid: u32,
     /// Where the transaction was with it before, if it had it begin again already.
-    pub before: Option<Place>,
+    pub before: Option<(u64, Place)>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub(crate) struct SequenceState {
     pub covered: u32,
     /// Where the bound's record ends, and the one's before.
     pub logged_to: [u64; 2],
-    /// Where it is in a transaction that has it begin again (TRUNCATE ... RESTART IDENTITY, ALTER
-    /// SEQUENCE ... RESTART), until that ends. Others take their values from here, too, which
-    /// PostgreSQL lets wait. Nothing of it is logged before: after a crash it never was.
-    pub restarted: Option<Place>,
+    /// The transaction that has it begin again (TRUNCATE ... RESTART IDENTITY, ALTER SEQUENCE ...
+    /// RESTART), and where it is for that one, until it ends. Others go on where they were; PostgreSQL
+    /// has them wait. Nothing of it is logged before: after a crash it never was.
+    pub restarted: Option<(u64, Place)>,
 }
 
 /// The last value given, or the first to give if none was.
@@ -69,6 +69,15 @@ impl Way {
 }
 
 impl SequenceState {
+    /// Where it is for the transaction that had it begin again, if that sees this definition.
+    pub fn restarted_for(&mut self, def: &SequenceDef) -> Option<&mut Place> {
+        let (_, place) = self
+            .restarted
+            .as_mut()
+            .filter(|(by, _)| *by == def.restarted_by)?;
+        Some(place)
+    }
+
     pub fn new(value: i64, is_called: bool) -> Self {
         let at = Place { value, is_called };
         SequenceState {

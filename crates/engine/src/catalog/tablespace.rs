@@ -126,7 +126,8 @@ impl TablespaceOptions {
     #[must_use]
     pub fn kind(&self) -> Option<DeviceKind> {
         let measured = self.measured.map(|measured| measured.kind);
-        self.device.or(self.emulate).or(measured)
+        let known = measured.filter(|kind| *kind != DeviceKind::Generic);
+        self.device.or(self.emulate).or(known)
     }
 
     /// Whether its device is to be looked at: nothing says what it is.
@@ -218,6 +219,9 @@ mod tests {
         let read = TablespaceOptions::of(&options);
         assert_eq!(read.kind(), Some(DeviceKind::Xpoint));
         assert!(read.asks_the_device());
+        let unknown = DeviceProfile::typical(DeviceKind::Generic);
+        options.insert(MEASURED.to_owned(), Measured::of(&unknown).to_string());
+        assert_eq!(TablespaceOptions::of(&options).kind(), None);
         options.insert("device".to_owned(), "hdd".to_owned());
         let read = TablespaceOptions::of(&options);
         assert_eq!(read.kind(), Some(DeviceKind::Hdd));

@@ -65,6 +65,20 @@ impl Parts {
         }
     }
 
+    /// Has a sequence begin again, which only the transaction sees until it commits.
+    fn restart_sequence(&self, txn: &mut Transaction, oid: u32, value: i64) -> Result<()> {
+        let by = txn.state_mut()?.id;
+        self.edit(txn, |catalog| {
+            if let Some(def) = catalog.sequences.get_mut(&oid) {
+                Arc::make_mut(def).restarted_by = by.0;
+            }
+            Ok(())
+        })?;
+        let restarted = self.begin_again_for(oid, by, value)?;
+        self.draft(txn)?.restarted.push(restarted);
+        Ok(())
+    }
+
     /// Carries out a change of what has no rows: only the draft is another then.
     fn edit_names(&self, txn: &mut Transaction, change: Change) -> Result<()> {
         match change {
@@ -97,11 +111,7 @@ impl Parts {
                 catalog.sequences.insert(def.oid, Arc::new(def));
                 Ok(())
             }),
-            Change::RestartSequence { oid, value } => {
-                let restarted = self.restart_sequence(oid, value)?;
-                self.draft(txn)?.restarted.push(restarted);
-                Ok(())
-            }
+            Change::RestartSequence { oid, value } => self.restart_sequence(txn, oid, value),
             Change::DropSequence(oid) => self.edit(txn, |catalog| {
                 catalog.sequences.remove(&oid);
                 Ok(())
@@ -329,8 +339,7 @@ impl Parts {
                 .map(|s| (s.oid, s.start))
                 .collect();
             for (oid, start) in owned {
-                let restarted = self.restart_sequence(oid, start)?;
-                self.draft(txn)?.restarted.push(restarted);
+                self.restart_sequence(txn, oid, start)?;
             }
         }
         Ok(())

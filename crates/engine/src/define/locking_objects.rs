@@ -61,8 +61,17 @@ impl Locks {
                     .extend(indexes.map(|i| (named(&def.schema, &i.name), EXCLUSIVE)));
             }
             Change::DropTable(oid) => self.tables.push((*oid, EXCLUSIVE)),
-            Change::Truncate { tables: all, .. } => {
+            Change::Truncate {
+                tables: all,
+                restart_identity,
+            } => {
                 self.tables.extend(all.iter().map(|oid| (*oid, EXCLUSIVE)));
+                let is_owned =
+                    |def: &SequenceDef| def.owned_by.is_some_and(|(owner, _)| all.contains(&owner));
+                let sequences = catalog.sequences.values();
+                let owned = sequences.filter(|def| *restart_identity && is_owned(def));
+                self.objects
+                    .extend(owned.map(|def| (Sequence(def.oid), EXCLUSIVE)));
             }
             Change::DropIndex { table, .. } => self.tables.push((*table, EXCLUSIVE)),
             Change::AlterTable(def) => {

@@ -58,6 +58,14 @@ impl Parts {
         for (name, text) in &def.options {
             check_option(name, text)?;
         }
+        self.make_place(&mut def)?;
+        self.look_at_tablespace(&mut def);
+        self.tablespaces().tell(&def);
+        Ok(def)
+    }
+
+    /// Chooses its number, and makes its directory and its file.
+    fn make_place(&self, def: &mut TablespaceDef) -> Result<()> {
         // Two that are made at once get two numbers.
         let _making = self.tablespaces().making.lock();
         let taken = self.blocks().volumes().numbers();
@@ -78,14 +86,12 @@ impl Parts {
         let archive = self.settings().archive.as_ref();
         let ours = [self.device().path(), archive.and_then(|a| a.path())];
         let ours: Vec<PathBuf> = ours.into_iter().flatten().map(PathBuf::from).collect();
-        let file = self.tablespaces().make(&def, &ours)?;
+        let file = self.tablespaces().make(def, &ours)?;
         if let Err(error) = self.blocks().add_tablespace(&file) {
             self.settle_tablespace(def.oid);
             return Err(store_failed(error));
         }
-        self.look_at_tablespace(&mut def);
-        self.tablespaces().tell(&def);
-        Ok(def)
+        Ok(())
     }
 
     /// Has a tablespace know what its device is like, where nothing else says so. It takes about a second.

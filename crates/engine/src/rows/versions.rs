@@ -257,21 +257,24 @@ impl Versions {
     }
 
     /// Rows of a storage that were changed or inserted after `snapshot`, some of them more than once.
-    /// `None`: more than so many.
+    /// `None`: there are more, or what others changed is more, than so many.
     pub fn rows_since(&self, storage: u32, snapshot: Timestamp, most: usize) -> Option<Vec<u32>> {
         let mut rows = Vec::new();
+        let mut left = most;
         for range in self.inserted_since(snapshot) {
-            if range.storage == storage {
-                if (range.last - range.first) as usize >= most.saturating_sub(rows.len()) {
-                    return None;
-                }
+            let is_its = range.storage == storage;
+            let count = if is_its {
+                range.last - range.first + 1
+            } else {
+                1
+            };
+            left = left.checked_sub(count as usize)?;
+            if is_its {
                 rows.extend(range.first..=range.last);
             }
         }
-        for (looks, version) in self.since(snapshot).enumerate() {
-            if looks >= most {
-                return None;
-            }
+        for version in self.since(snapshot) {
+            left = left.checked_sub(1)?;
             if version.row.0 == storage {
                 rows.push(version.row.1);
             }

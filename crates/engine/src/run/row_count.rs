@@ -10,11 +10,9 @@ use super::snapshot::{Held, Snapshot};
 use crate::catalog::Table;
 use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
-use crate::ground::scope::Scope;
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::TablePartition;
 use crate::rows::versions::Seen;
-use crate::transaction::RunOptions;
 
 /// Rows that are looked at under the partition's lock, at most.
 const LOOKS_MAX: usize = 4096;
@@ -26,12 +24,8 @@ impl Snapshot {
     /// # Errors
     /// As a scan's: 72000 where the snapshot is too old, or the table's definition is another by now.
     pub async fn count(&self, table: &Arc<Table>, partition: u16) -> Result<Option<u64>> {
-        let db = self.database();
-        if !db.arrivals().are_complete() {
-            let scope = Scope::One(partition);
-            db.there(&RunOptions::default(), &scope).await?;
-        }
-        let mut state = db.all_partitions()[partition as usize].lock();
+        self.wait_for(partition).await?;
+        let mut state = self.database().all_partitions()[partition as usize].lock();
         state.excuse_panics();
         self.check(table)?;
         let storage = table.def.storage;
@@ -79,12 +73,15 @@ impl Held {
         let mut rows = state
             .versions
             .rows_since(storage, self.timestamp(), LOOKS_MAX)?;
-        let own = self.own_changes();
-        if own.len() > LOOKS_MAX {
-            return None;
+        if let Some(own) = self.own_changes() {
+            if own.len() > LOOKS_MAX {
+                return None;
+            }
+            let own = own
+                .keys()
+                .filter(|(of, row)| *of == storage && row.partition() == partition);
+            rows.extend(own.map(|(_, row)| row.row()));
         }
-        let own = own.filter(|(of, row)| *of == storage && row.partition() == partition);
-        rows.extend(own.map(|(_, row)| row.row()));
         rows.sort_unstable();
         rows.dedup();
         Some(rows)

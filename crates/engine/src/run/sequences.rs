@@ -13,6 +13,7 @@ use crate::catalog::SequenceDef;
 use crate::catalog::sequence::{Place, Restarted, Sequence, SequenceState, Way};
 use crate::format::record::{Reader, RecordKind, record_head};
 use crate::ground::error::{Error, Result, log_failed};
+use crate::ground::txn_id::TxnId;
 use crate::parts::Parts;
 use crate::transaction::RunOptions;
 
@@ -94,7 +95,7 @@ impl Parts {
         self.check_open()?;
         let sequence = self.sequence(def.oid)?;
         let mut state = sequence.state.lock();
-        if let Some(place) = &mut state.restarted {
+        if let Some(place) = state.restarted_for(def) {
             // The commit logs where it has come to.
             step(def, place)?;
             return Ok(Given {
@@ -145,7 +146,7 @@ impl Parts {
         }
         let sequence = self.sequence(def.oid)?;
         let mut state = sequence.state.lock();
-        if let Some(place) = &mut state.restarted {
+        if let Some(place) = state.restarted_for(def) {
             *place = Place { value, is_called };
             return Ok(0);
         }
@@ -168,22 +169,23 @@ impl Parts {
             .map_err(log_failed)
     }
 
-    /// The last value and whether it was given out.
-    pub fn last_value(&self, oid: u32) -> Option<(i64, bool)> {
-        let sequence = self.sequences().read().get(&oid).cloned()?;
-        let state = *sequence.state.lock();
-        let at = state.restarted.unwrap_or(state.at);
+    /// The last value and whether it was given out. `def` comes from the catalog that the caller sees.
+    pub fn last_value(&self, def: &SequenceDef) -> Option<(i64, bool)> {
+        let sequence = self.sequences().read().get(&def.oid).cloned()?;
+        let mut state = *sequence.state.lock();
+        let own = state.restarted_for(def).copied();
+        let at = own.unwrap_or(state.at);
         Some((at.value, at.is_called))
     }
 
-    /// Has a sequence begin again at a place, for as long as the transaction is there that says so.
-    /// That has locked the sequence, or the table that owns it.
-    pub(crate) fn restart_sequence(&self, oid: u32, value: i64) -> Result<Restarted> {
+    /// Has a sequence begin again at a place, for this transaction, which has locked it.
+    pub(crate) fn begin_again_for(&self, oid: u32, by: TxnId, value: i64) -> Result<Restarted> {
         let begin = Place {
             value,
             is_called: false,
         };
-        let before = self.sequence(oid)?.state.lock().restarted.replace(begin);
+        let sequence = self.sequence(oid)?;
+        let before = sequence.state.lock().restarted.replace((by.0, begin));
         Ok(Restarted { oid, before })
     }
 
@@ -208,7 +210,7 @@ impl Parts {
             });
             let sequence = self.sequences().read().get(oid).cloned();
             let at = sequence.and_then(|sequence| sequence.state.lock().restarted);
-            at.is_some() && at == start
+            at.is_some_and(|(_, at)| Some(at) == start)
         });
         unused.collect()
     }
@@ -224,11 +226,11 @@ impl Parts {
                 continue;
             };
             let state = *sequence.state.lock();
-            let is_beyond = |at: &Place| match def.increment > 0 {
+            let is_beyond = |(_, at): &(u64, Place)| match def.increment > 0 {
                 true => at.value > state.bound.value,
                 false => at.value < state.bound.value,
             };
-            if let Some(at) = state.restarted.filter(is_beyond) {
+            if let Some((_, at)) = state.restarted.filter(is_beyond) {
                 self.log_bound(*oid, at)?;
             }
         }
@@ -246,7 +248,7 @@ impl Parts {
             };
             let mut state = sequence.state.lock();
             // `None` for one that it had begin again twice.
-            let Some(at) = state.restarted.take() else {
+            let Some((_, at)) = state.restarted.take() else {
                 continue;
             };
             // A log that takes nothing stops the database.

@@ -9,7 +9,7 @@
 //! What open snapshots need is kept in memory, and has a share of it: beyond that the
 //! oldest snapshot ends, and whoever reads by it is told so (72000).
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use thermocline_storage::columns::ColumnTest;
 use thermocline_storage::row_directory::ColdAddress;
@@ -72,7 +72,7 @@ struct OwnChanges {
 }
 
 /// Rows as a transaction has made them; `None`: deleted.
-type Overlay = hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>;
+pub(super) type Overlay = hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>;
 
 impl Held {
     /// Whether a table's rows stay where they are while this is read by.
@@ -254,6 +254,16 @@ impl Snapshot {
         }
     }
 
+    /// Waits until a partition is there, after a start. Whoever has a timeout drops this while it waits.
+    pub(super) async fn wait_for(&self, partition: u16) -> Result<()> {
+        let db = &self.inner.db;
+        if db.arrivals().are_complete() {
+            return Ok(());
+        }
+        db.there(&RunOptions::default(), &Scope::One(partition))
+            .await
+    }
+
     /// All rows of a table in one partition.
     pub fn scan(&self, table: &Arc<Table>, partition: u16) -> SnapshotScan {
         SnapshotScan {
@@ -323,11 +333,9 @@ impl Held {
         self.own.as_ref().is_some_and(|own| own.id == transaction)
     }
 
-    /// The rows that its own transaction has changed or deleted.
-    pub(super) fn own_changes(&self) -> impl ExactSizeIterator<Item = (u32, RowId)> {
-        static NONE: LazyLock<Overlay> = LazyLock::new(Overlay::new);
-        let overlay = self.own.as_ref().map_or(&*NONE, |own| &own.overlay);
-        overlay.keys().copied()
+    /// The rows that its own transaction has changed or deleted, if it has one.
+    pub(super) fn own_changes(&self) -> Option<&Overlay> {
+        self.own.as_ref().map(|own| &own.overlay)
     }
 
     /// Whether a row that is not committed is its own transaction's.
@@ -391,11 +399,7 @@ impl SnapshotScan {
             self.groups.step(groups, &self.table, sink).await?;
             return Ok(true);
         }
-        if !db.arrivals().are_complete() {
-            // Whoever has a timeout drops this while it waits.
-            let scope = Scope::One(self.partition);
-            db.there(&RunOptions::default(), &scope).await?;
-        }
+        self.snapshot.wait_for(self.partition).await?;
         let (cold, more) = self.turn(sink)?;
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;

@@ -285,6 +285,7 @@ pub(super) fn definition(
         cache: options.cache.unwrap_or(1),
         cycle: options.cycle.unwrap_or(false),
         owned_by: None,
+        restarted_by: 0,
     };
     check(&def)?;
     Ok(def)

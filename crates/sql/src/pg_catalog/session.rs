@@ -334,12 +334,12 @@ impl SystemSession {
 
     /// The value of a sequence, and whether it has been given.
     pub(crate) fn sequence_state(&self, oid: u32) -> Option<(i64, bool)> {
-        self.db.last_value(oid)
+        self.db.last_value(self.catalog.sequences.get(&oid)?)
     }
 
     /// The last value a sequence gave, if it gave one.
     pub(crate) fn sequence_last_value(&self, oid: u32) -> Option<i64> {
-        match self.db.last_value(oid) {
+        match self.sequence_state(oid) {
             Some((value, true)) => Some(value),
             _ => None,
         }

@@ -63,7 +63,9 @@ impl Session {
             | Statement::Begin { .. }
             | Statement::Commit { .. }
             | Statement::Rollback { .. } => {
-                return Err(SqlError::internal("it has a way of its own"));
+                return Err(SqlError::internal(
+                    "a query, or the bound of a transaction, is no utility",
+                ));
             }
             Statement::Savepoint(name) => {
                 self.transaction

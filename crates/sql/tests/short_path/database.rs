@@ -171,6 +171,7 @@ impl Fixture {
             cache: 1,
             cycle: false,
             owned_by: None,
+            restarted_by: 0,
         }));
         oid
     }

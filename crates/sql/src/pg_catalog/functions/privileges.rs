@@ -1,7 +1,7 @@
 //! `has_table_privilege` and the like: what a role may do, by the rules of
 //! [`crate::privilege`].
 
-use thermocline_engine::authority::{Object, PUBLIC, Privileges};
+use thermocline_engine::authority::{Authority, Object, PUBLIC, Privileges};
 use thermocline_query::functions;
 use thermocline_query::types::is_built_in;
 
@@ -26,6 +26,14 @@ struct Held {
 }
 
 impl Held {
+    /// As it was granted.
+    fn on(authority: &Authority, role: u32, object: &Object) -> Held {
+        Held {
+            has: authority.privileges(role, object),
+            may_grant: authority.grantable(role, object),
+        }
+    }
+
     /// All that there is for a superuser, `others` for everybody else.
     fn by_default(is_superuser: bool, all: Privileges, others: Privileges) -> Self {
         Self {
@@ -106,10 +114,7 @@ fn held(
 ) -> Result<Option<Held>> {
     let authority = &session.catalog.authority;
     let is_superuser = authority.is_superuser(role);
-    let of = |object: &Object| Held {
-        has: authority.privileges(role, object),
-        may_grant: authority.grantable(role, object),
-    };
+    let of = |object: &Object| Held::on(authority, role, object);
     let (name, oid) = (object.as_text(), object.as_oid().unwrap_or(0));
     Ok(Some(match function {
         "has_database_privilege" => {
@@ -219,10 +224,7 @@ fn held_on_relation(
     values: &[Datum],
 ) -> Result<Option<Held>> {
     let authority = &session.catalog.authority;
-    let of = |object: &Object| Held {
-        has: authority.privileges(role, object),
-        may_grant: authority.grantable(role, object),
-    };
+    let of = |object: &Object| Held::on(authority, role, object);
     let oid = match object.as_text() {
         Some(name) => session
             .relation_by_name(name)
