@@ -32,6 +32,8 @@ pub enum Mutation {
     BlockIdReused,
     /// A record of a block is believed without its checksum.
     RecordChecksumSkipped,
+    /// A page of a row group is believed without its checksum.
+    PageChecksumSkipped,
     /// Compaction forgets to lead one tuple in ten to its new block.
     TombstoneForgotten,
     /// The evictor does not look whether a tuple changed while its block was written.
@@ -117,7 +119,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 52] = [
+    pub const ALL: [Mutation; 53] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -130,6 +132,7 @@ impl Mutation {
         Mutation::ImageNotSynced,
         Mutation::BlockIdReused,
         Mutation::RecordChecksumSkipped,
+        Mutation::PageChecksumSkipped,
         Mutation::TombstoneForgotten,
         Mutation::EvictedThoughChanged,
         Mutation::OldTupleFreedEarly,

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thermocline_engine::catalog::Residence;
 use thermocline_engine::{
     Catalog, Change, Database, Error, Isolation, LockMode, RunOptions, Table, TableDef, Transaction,
 };
@@ -129,6 +130,14 @@ fn change(
             let mut def = table.def.clone();
             def.options = world.with_chance(crate::policy::of_table);
             def.tablespace = crate::tablespace::any(world, catalog);
+            if table.is_columns() {
+                let priority = world.below(10).to_string();
+                def.options.insert("unload_priority".into(), priority);
+                for column in &mut def.columns {
+                    let all = [Residence::ByUse, Residence::Hot, Residence::Warm];
+                    column.residence = all[world.below(all.len())];
+                }
+            }
             (Change::AlterTable(def), None)
         }
         9 => {

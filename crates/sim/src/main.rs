@@ -6,7 +6,7 @@
 //! | `round.rs` | a round: lives and crashes, and what may be found after each |
 //! | `world.rs` | a life: who goes on next |
 //! | `session.rs`, `statement.rs` | what clients do, compared with the model as they do it |
-//! | `definition.rs` | what they make of the tables |
+//! | `definition.rs`, `columns.rs` | what they make of the tables, and have in memory of columns |
 //! | `numbers.rs` | sequences |
 //! | `backup.rs` | backups into good and wrong places, and what comes of them |
 //! | `origin.rs` | rounds that begin where numbers and files are large, or grow |
@@ -18,6 +18,7 @@
 
 mod backup;
 mod chance;
+mod columns;
 mod damage;
 mod definition;
 mod faults;

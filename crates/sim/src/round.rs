@@ -44,6 +44,7 @@ pub struct Tally {
     pub merges: u64,
     pub overwrites: u64,
     pub compacted: u64,
+    pub pages: u64,
     pub checkpoints: u64,
     pub backups: u64,
     pub restores: u64,
@@ -67,6 +68,7 @@ impl Tally {
         self.merges += other.merges;
         self.overwrites += other.overwrites;
         self.compacted += other.compacted;
+        self.pages += other.pages;
         self.checkpoints += other.checkpoints;
         self.backups += other.backups;
         self.restores += other.restores;
@@ -78,7 +80,7 @@ impl Tally {
     }
 
     /// Each count with its name.
-    pub fn by_kind(&self) -> [(&'static str, u64); 16] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 17] {
         [
             ("lives", self.lives),
             ("recoveries", self.recoveries),
@@ -88,6 +90,7 @@ impl Tally {
             ("tuples_merged", self.merges),
             ("tuples_overwritten_unread", self.overwrites),
             ("tuples_compacted", self.compacted),
+            ("column_pages_read", self.pages),
             ("checkpoints", self.checkpoints),
             ("backups", self.backups),
             ("restores", self.restores),
@@ -337,6 +340,7 @@ impl Round {
         tally.merges += counters.merges;
         tally.overwrites += counters.overwrites;
         tally.compacted += counters.tuples_compacted;
+        tally.pages += world.db.column_pages_read();
         tally.checkpoints += counters.checkpoints;
     }
 

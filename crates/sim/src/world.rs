@@ -407,7 +407,7 @@ impl World {
         }
     }
 
-    fn background<T>(&self, of: &str, result: Result<T, Error>) {
+    pub fn background<T>(&self, of: &str, result: Result<T, Error>) {
         if let Err(error) = result {
             self.check_error(of, &error, false);
         }
@@ -560,12 +560,13 @@ impl World {
                 self.steps.tick();
             }
             96 if self.percent(20) => self.steps.leave_memory(self.habits.memory_bytes),
+            96 => crate::columns::come_or_go(self),
             _ => self.spawn(),
         }
     }
 
     /// Does what waits for reads with nobody to end their stalls.
-    fn without_stalls<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn without_stalls<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.unstalled.get();
         self.unstalled.set(before + 1);
         self.device.set_stalls(false);

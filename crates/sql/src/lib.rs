@@ -56,5 +56,7 @@ pub(crate) mod typed;
 
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};
-pub use session::{Client, ClientLink, Engine, STATEMENT_LOG, Session, SystemSettings};
+pub use session::{
+    Client, ClientLink, Engine, STATEMENT_LOG, Session, SystemSetting, SystemSettings,
+};
 pub use short::bind_text;

@@ -32,6 +32,7 @@ mod parameters;
 mod portal;
 mod prepared;
 mod references;
+mod residence;
 mod run;
 mod scroll;
 mod sending;
@@ -67,7 +68,7 @@ pub use engine::{DATABASE_NAME, Engine};
 pub(crate) use engine::{DATABASE_OID, Sessions};
 pub(crate) use signal::Signal;
 pub use statement_log::STATEMENT_LOG;
-pub use system::SystemSettings;
+pub use system::{SystemSetting, SystemSettings};
 pub(crate) use tablespace::missing as missing_tablespace;
 
 use crate::error::{Result, SqlError};
@@ -166,6 +167,7 @@ impl Session {
                 if superuser { "on" } else { "off" }.to_owned(),
             ),
             ("memory_limit", shown_bytes(engine.db.memory_limit())),
+            ("warm_buffer", shown_bytes(engine.db.warm_buffer())),
             ("partitions", engine.db.partitions().to_string()),
         ];
         let fixed: Vec<(&str, String)> = engine

@@ -169,7 +169,9 @@ impl Settings {
                     format!("parameter \"{}\" cannot be changed", definition.name),
                 );
                 return Err(match definition.name {
-                    "memory_limit" => refused.with_hint("ALTER SYSTEM SET changes it."),
+                    "memory_limit" | "warm_buffer" => {
+                        refused.with_hint("ALTER SYSTEM SET changes it.")
+                    }
                     _ => refused,
                 });
             }

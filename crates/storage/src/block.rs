@@ -80,6 +80,11 @@ pub enum BlockFault {
     },
     /// Of a block of columns: the checksum of what all columns share does not match.
     SharedChecksum,
+    /// Of a block of columns: the checksum of one page does not match.
+    PageChecksum {
+        /// Which page of the block, from 0.
+        page: u32,
+    },
 }
 
 /// What lies in a block.
@@ -123,6 +128,9 @@ impl fmt::Display for BlockError {
             }
             BlockFault::SharedChecksum => {
                 f.write_str(": the checksum of what its columns share does not match")
+            }
+            BlockFault::PageChecksum { page } => {
+                write!(f, ", page {page}: its checksum does not match")
             }
         }
     }

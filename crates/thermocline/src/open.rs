@@ -51,6 +51,8 @@ pub struct Options {
     /// Bytes that temporary files may take together; None: as many as there is
     /// room for.
     pub temp_file_limit: Option<u64>,
+    /// Bytes that pages of warm columns may take; None: a thirty-second of the memory limit.
+    pub warm_buffer: Option<u64>,
     /// How long a start may take to apply the log: checkpoints begin early enough, as far as
     /// their share of the device allows.
     pub recovery_target: Duration,
@@ -75,6 +77,7 @@ impl Default for Options {
             backup_directories: Vec::new(),
             disk_reserve_bytes: DISK_RESERVE_BYTES,
             temp_file_limit: None,
+            warm_buffer: None,
             recovery_target: RECOVERY_TARGET,
             identification: None,
             merge: None,
@@ -173,6 +176,7 @@ impl Embedded {
             .partitions(options.partitions);
         config.disk_reserve_bytes = options.disk_reserve_bytes;
         config.temp_file_limit = options.temp_file_limit;
+        config.warm_buffer = options.warm_buffer;
         config.recovery_target = options.recovery_target;
         config.backup_directories = options.backup_directories.clone();
         let mut archive_lock = None;

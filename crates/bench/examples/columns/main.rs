@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use thermocline_device::{Device, FileDevice, IoEngine};
-use thermocline_engine::catalog::AccessMethod;
+use thermocline_engine::catalog::{AccessMethod, Residence};
 use thermocline_engine::{
     Change, ColumnDef, Config, Database, IndexDef, IndexKind, Isolation, RunOptions, Scope, Table,
     TableDef, block_on,
@@ -81,6 +81,9 @@ fn measure(directory: &Path, method: AccessMethod, rows: i64, limit_mb: u64, rea
     drop(db);
     let db = open(directory, limit_mb);
     db.wait_for_partitions().expect("they come");
+    for when in ["first", "again"] {
+        single_rows(&db, rows, reads, &format!("before scans, {when}"));
+    }
     for (what, columns) in [
         ("2 columns", &[4, 10][..]),
         ("16 columns", &(0..16).collect::<Vec<_>>()),
@@ -95,23 +98,53 @@ fn measure(directory: &Path, method: AccessMethod, rows: i64, limit_mb: u64, rea
     }
     scans::measure(&db, &table(&db));
     for when in ["first", "again"] {
-        let t = table(&db);
-        let begun = Instant::now();
-        let mut key = Vec::new();
-        for read in 0..reads {
-            let id = (read.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as i64 % rows;
-            key.clear();
-            t.encode_index_key(0, &[ValueRef::BigInt(id)], &mut key);
-            let options = RunOptions::default();
-            let found = db.one_shot(&options, scope(&t, id), |access| {
-                Ok(access.get(&t, 0, &key)?.map(|(_, tuple)| tuple.len()))
-            });
-            assert!(block_on(found).expect("reads").is_some(), "row {id}");
+        single_rows(&db, rows, reads, &format!("after scans, {when}"));
+    }
+    if method == AccessMethod::Columns {
+        all_warm(&db);
+        for when in ["first", "again"] {
+            single_rows(&db, rows, reads, &format!("warm, {when}"));
         }
-        let each = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
-        println!("  single rows {when:<9} {each:9.1} µs each");
     }
     db.close().expect("stops");
+}
+
+/// Reads rows by their keys, spread over the table.
+fn single_rows(db: &Arc<Database>, rows: i64, reads: u64, when: &str) {
+    let t = table(db);
+    let begun = Instant::now();
+    let mut key = Vec::new();
+    for read in 0..reads {
+        let id = (read.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as i64 % rows;
+        key.clear();
+        t.encode_index_key(0, &[ValueRef::BigInt(id)], &mut key);
+        let options = RunOptions::default();
+        let found = db.one_shot(&options, scope(&t, id), |access| {
+            Ok(access.get(&t, 0, &key)?.map(|(_, tuple)| tuple.len()))
+        });
+        assert!(block_on(found).expect("reads").is_some(), "row {id}");
+    }
+    let each = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
+    let memory = db.memory_report();
+    println!(
+        "  single rows {when:<20} {each:9.1} µs each; of columns are in memory {:.1} MB, and {:.1} MB of pages",
+        memory.column_chunks as f64 / f64::from(1 << 20),
+        memory.warm_buffer as f64 / f64::from(1 << 20),
+    );
+}
+
+/// Has all columns stay on the device, behind their buffer.
+fn all_warm(db: &Arc<Database>) {
+    let mut def = table(db).def.clone();
+    for column in &mut def.columns {
+        column.residence = Residence::Warm;
+    }
+    let columns: Vec<usize> = (0..def.columns.len()).collect();
+    let options = RunOptions::default();
+    let mut txn = db.begin(Isolation::ReadCommitted, false);
+    block_on(db.ddl(&mut txn, &options, Change::AlterTable(def))).expect("alters");
+    block_on(db.commit(txn, &options)).expect("commits");
+    block_on(db.unload_columns(&table(db), &columns)).expect("leaves");
 }
 
 fn open(directory: &Path, limit_mb: u64) -> Arc<Database> {

@@ -26,6 +26,48 @@ pub enum Identity {
     ByDefault,
 }
 
+/// Where a column of a column table is kept (002 §2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+pub enum Residence {
+    /// On the device; what is used of it comes into memory, chunk by chunk, and leaves again.
+    #[default]
+    ByUse,
+    /// As that; it was loaded by command, comes back after a start, and leaves after the others.
+    Hot,
+    /// On the device; pages of it are in a buffer of their own, and scans leave nothing behind.
+    Warm,
+}
+
+impl Residence {
+    /// As views and options name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ByUse => "by use",
+            Self::Hot => "hot",
+            Self::Warm => "warm",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let all = [Self::ByUse, Self::Hot, Self::Warm];
+        all.into_iter()
+            .find(|one| one.name().eq_ignore_ascii_case(text.trim()))
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The option that says when a table's columns leave memory (002 §2.1).
+pub const UNLOAD_PRIORITY: &str = "unload_priority";
+/// The highest: what leaves first.
+pub const UNLOAD_PRIORITY_MAX: u8 = 9;
+const UNLOAD_PRIORITY_DEFAULT: u8 = 5;
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnDef {
@@ -52,6 +94,9 @@ pub struct ColumnDef {
     /// place, so that those after it have theirs and no row is written anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
+    /// Where it is kept, of a column table.
+    #[serde(default, skip_serializing_if = "Residence::is_default")]
+    pub residence: Residence,
 }
 
 impl ColumnDef {
@@ -68,6 +113,7 @@ impl ColumnDef {
             missing: Value::Null,
             added_in: 0,
             dropped: false,
+            residence: Residence::ByUse,
         }
     }
 
@@ -260,6 +306,15 @@ pub struct TableDef {
 }
 
 impl TableDef {
+    /// When its columns leave memory, beside those of other tables: from 0, the last, to 9.
+    #[must_use]
+    pub fn unload_priority(&self) -> u8 {
+        let said = self.options.get(UNLOAD_PRIORITY);
+        let said = said.and_then(|text| text.trim().parse().ok());
+        said.filter(|priority| *priority <= UNLOAD_PRIORITY_MAX)
+            .unwrap_or(UNLOAD_PRIORITY_DEFAULT)
+    }
+
     /// The columns that there are, with their positions: all but those that were dropped.
     pub fn live_columns(&self) -> impl DoubleEndedIterator<Item = (usize, &ColumnDef)> {
         let all = self.columns.iter().enumerate();

@@ -39,7 +39,8 @@ mod violation;
 
 pub use self::definitions::{
     AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
-    ReferenceAction, SchemaDef, SequenceDef, TableDef,
+    ReferenceAction, Residence, SchemaDef, SequenceDef, TableDef, UNLOAD_PRIORITY,
+    UNLOAD_PRIORITY_MAX,
 };
 pub(crate) use self::objects::{
     Commented, authority_of, comments_of, is_of_none, types_of, types_within,

@@ -161,6 +161,9 @@ impl BlockWriter {
             parts.give_up_block(id);
             return Err(store_failed(error));
         }
+        if self.method == AccessMethod::Columns {
+            parts.fetcher().groups.keep_written(storage, id, bytes);
+        }
         Ok((id, bytes.len() as u64))
     }
 }

@@ -10,7 +10,7 @@ use thermocline_storage::block_store::BlockInfo;
 use thermocline_storage::columns::{COLUMNS_EXTENT, Encoding};
 use thermocline_storage::row_directory::ColdAddress;
 
-use crate::catalog::Table;
+use crate::catalog::{ColumnDef, Residence, Table};
 use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
 use crate::parts::Parts;
@@ -38,12 +38,31 @@ pub struct ColumnReport {
     pub nulls: u64,
     /// Bytes of its chunks on the device.
     pub device_bytes: u64,
-    /// Bytes of those chunks that are in memory.
+    /// Bytes of those chunks that are in memory, whole or by pages.
     pub memory_bytes: u64,
+    /// Groups whose chunk of the column is in memory whole.
+    pub groups_in_memory: u64,
+    /// Where the column is kept.
+    pub residence: Residence,
+    /// When the table's columns leave memory: from 0, the last, to 9.
+    pub unload_priority: u8,
     /// Groups by how the column is encoded there.
     pub encodings: BTreeMap<&'static str, u64>,
     /// Groups of the table that scans came to since the start, and those in which no row was meant.
     pub scanned: GroupCounts,
+}
+
+impl ColumnReport {
+    /// What a column is: `warm`; or `hot`, `partly loaded`, `cold`, by what of it is in memory.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        match self.residence {
+            Residence::Warm => "warm",
+            _ if self.groups_in_memory == self.groups => "hot",
+            _ if self.memory_bytes > 0 => "partly loaded",
+            _ => "cold",
+        }
+    }
 }
 
 impl Parts {
@@ -84,19 +103,20 @@ impl Parts {
                 delta_rows += rows.live().saturating_sub(rows.cold());
             }
         }
-        let report = |column: &String| ColumnReport {
+        let report = |column: &ColumnDef| ColumnReport {
             schema: table.def.schema.clone(),
             table: table.def.name.clone(),
             oid: table.def.oid,
-            column: column.clone(),
+            column: column.name.clone(),
+            residence: column.residence,
+            unload_priority: table.def.unload_priority(),
             main_rows,
             delta_rows,
             scanned: groups.counts(storage),
             ..ColumnReport::default()
         };
         let columns = &table.def.columns;
-        let mut of_columns: Vec<ColumnReport> =
-            columns.iter().map(|column| report(&column.name)).collect();
+        let mut of_columns: Vec<ColumnReport> = columns.iter().map(report).collect();
         for info in blocks {
             let group = block_on(groups.opened(&directory_read(info)))?;
             let directory = &group.directory;
@@ -109,7 +129,8 @@ impl Parts {
                 report.groups += 1;
                 report.nulls += u64::from(zone.nulls);
                 report.device_bytes += u64::from(chunk.bytes);
-                report.memory_bytes += groups.cache.chunk_bytes(info.id, number);
+                report.memory_bytes += groups.bytes_in_memory(&group, column);
+                report.groups_in_memory += u64::from(groups.is_in_memory(&group, column));
                 let encoding = zone.encoding.map_or("unknown", Encoding::name);
                 *report.encodings.entry(encoding).or_default() += 1;
             }
@@ -125,7 +146,7 @@ impl Parts {
 }
 
 /// Whoever wants nothing but the directory of a group reads for its first position.
-fn directory_read(info: &BlockInfo) -> PlannedRead {
+pub(crate) fn directory_read(info: &BlockInfo) -> PlannedRead {
     PlannedRead {
         row: RowId::new(info.partition, 0),
         address: ColdAddress {

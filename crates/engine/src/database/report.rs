@@ -60,6 +60,10 @@ pub struct MemoryReport {
     pub devices: u64,
     /// Chunks of columns that were read and stay.
     pub column_chunks: u64,
+    /// Pages of warm columns, and the most that these may take.
+    pub warm_buffer: u64,
+    /// See `warm_buffer`.
+    pub warm_buffer_max: u64,
     /// Reserved by analytical statements.
     pub analytical: u64,
     /// Open snapshots.
@@ -192,6 +196,8 @@ impl Parts {
             fetched: self.memory().fetched.held(),
             devices: thermocline_device::device_bytes(),
             column_chunks: self.fetcher().groups.cache.bytes(),
+            warm_buffer: self.fetcher().groups.warm.bytes(),
+            warm_buffer_max: self.fetcher().groups.warm.room(),
             analytical: self.memory().reserved(),
             snapshots: self.transactions().open_snapshots() as u64,
             clients: self.clients().report(),

@@ -49,6 +49,9 @@ impl Database {
         self.warm_up().is_under_way.store(true, Ordering::Relaxed);
         // What comes first for statements is not warmed meanwhile: the device is the images'.
         if self.wait_for_partitions().is_ok() && self.start().report().rows > 0 {
+            if let Err(error) = self.bring_back_loaded() {
+                self.report(&format!("loading columns again: {error}"));
+            }
             self.sweep_all();
         }
         self.warm_up().is_under_way.store(false, Ordering::Relaxed);

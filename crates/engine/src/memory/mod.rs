@@ -397,7 +397,7 @@ impl Memory {
         let floor = columns_floor(self.limit());
         match self.pressure() {
             Pressure::Evict(bytes) => Some(held.saturating_sub(bytes).max(floor)),
-            Pressure::None if self.has_room() => Some(self.limit() / COLUMNS_MOST_DIVISOR),
+            Pressure::None if self.has_room() => Some(columns_most(self.limit())),
             Pressure::None => None,
         }
     }
@@ -443,6 +443,29 @@ impl Memory {
 const COLUMNS_FLOOR_DIVISOR: u64 = 16;
 /// And while nothing has to leave for them.
 const COLUMNS_MOST_DIVISOR: u64 = 4;
+
+/// The room that chunks of columns may have under a limit.
+pub(crate) fn columns_most(limit: u64) -> u64 {
+    limit / COLUMNS_MOST_DIVISOR
+}
+
+/// The buffer of warm columns has one part in so many of the limit, unless a setting says otherwise.
+const WARM_BUFFER_DIVISOR: u64 = 32;
+/// It has one part in so many at most.
+const WARM_BUFFER_MOST_DIVISOR: u64 = 4;
+/// It has so many bytes at least.
+pub(crate) const WARM_BUFFER_MIN: u64 = 1 << 20;
+
+/// Bytes that the buffer of warm columns may have at most.
+pub(crate) fn warm_buffer_most(limit: u64) -> u64 {
+    limit / WARM_BUFFER_MOST_DIVISOR
+}
+
+/// Bytes of the buffer of warm columns, by what a setting says of it.
+pub(crate) fn warm_room(limit: u64, said: Option<u64>) -> u64 {
+    let room = said.unwrap_or(limit / WARM_BUFFER_DIVISOR);
+    room.clamp(WARM_BUFFER_MIN, warm_buffer_most(limit))
+}
 
 /// The room that chunks of columns have under a limit in any case.
 pub(crate) fn columns_floor(limit: u64) -> u64 {

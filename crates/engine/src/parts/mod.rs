@@ -38,7 +38,7 @@ use crate::ground::pulse::Pulse;
 use crate::ground::spill::Spill;
 use crate::ground::start::Start;
 use crate::ground::wait::Event;
-use crate::memory::{Memory, columns_floor};
+use crate::memory::{Memory, columns_floor, warm_room};
 use crate::parts::backup_state::BackupState;
 use crate::parts::checkpoint_state::CheckpointState;
 use crate::parts::reserve::Reserve;
@@ -204,6 +204,7 @@ impl Parts {
                 blocks.volumes().clone(),
                 storages.clone(),
                 columns_floor(limit),
+                warm_room(limit, settings.warm_buffer),
             ),
             storages,
             sequences: RwLock::default(),

@@ -65,6 +65,8 @@ pub struct Settings {
     pub disk_reserve_bytes: u64,
     /// Bytes that temporary files may take together; None: as many as there is room for.
     pub temp_file_limit: Option<u64>,
+    /// Bytes that pages of warm columns may take; None: a thirty-second of the memory limit.
+    pub warm_buffer: Option<u64>,
     /// Background threads run (evictor, checkpointer, log writer). Without
     /// them the caller drives the steps itself, as a simulator does.
     pub background: bool,
@@ -100,6 +102,7 @@ impl Settings {
             backup_directories: Vec::new(),
             disk_reserve_bytes: 0,
             temp_file_limit: None,
+            warm_buffer: None,
             background: true,
             recovery_threads: 0,
             progress: None,

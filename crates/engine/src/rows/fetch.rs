@@ -44,10 +44,16 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// `columns_room`: bytes of chunks of columns that are kept in memory.
-    pub fn new(volumes: Arc<Volumes>, storages: Arc<Storages>, columns_room: u64) -> Self {
+    /// `columns_room`: bytes of chunks of columns that are kept in memory; `warm_room`: of pages of
+    /// warm ones.
+    pub fn new(
+        volumes: Arc<Volumes>,
+        storages: Arc<Storages>,
+        columns_room: u64,
+        warm_room: u64,
+    ) -> Self {
         Fetcher {
-            groups: RowGroups::new(volumes.clone(), storages.clone(), columns_room),
+            groups: RowGroups::new(volumes.clone(), storages.clone(), columns_room, warm_room),
             volumes,
             storages,
             under_way: Arc::default(),

@@ -14,5 +14,6 @@ pub(crate) mod kind;
 pub(crate) mod partition;
 pub(crate) mod planned_read;
 pub(crate) mod row_group;
+mod row_pages;
 pub(crate) mod row_state;
 pub(crate) mod versions;

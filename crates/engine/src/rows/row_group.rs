@@ -2,26 +2,29 @@
 //! are read that are asked for, each once for all rows of a batch. Each is checked by itself: a
 //! damaged one is the error of whoever needs it, and of nobody else.
 //!
-//! A whole row needs every chunk of its group: of a group of which nothing is in memory all is
-//! read at once.
+//! A whole row needs every column of its group. Of many rows all chunks are read at once; of few, only
+//! pages of those that are large (`row_pages`).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_storage::block::{BlockError, BlockFault};
 use thermocline_storage::block_store::Volumes;
-use thermocline_storage::columns::{Directory, GroupReader};
+use thermocline_storage::columns::{Directory, GroupReader, PAGE_BYTES};
 
 use crate::catalog::storages::Storages;
+use crate::catalog::{Residence, Table};
 use crate::ground::error::{Error, Result};
-use crate::memory::fetched::Fetched;
-use crate::rows::column_cache::ColumnCache;
+use crate::rows::column_cache::{ColumnCache, Leaves, Piece};
 use crate::rows::device_reads::{Arriving, FileRange};
-use crate::rows::planned_read::{PlannedRead, address_key};
+use crate::rows::planned_read::PlannedRead;
 
+/// A chunk of up to so many bytes is read whole, though one row of it is asked for.
+pub(super) const WHOLE_BYTES_MAX: usize = 4 * PAGE_BYTES;
 /// What is read of a block to find its directory there.
-const DIRECTORY_READ_BYTES: u64 = 16 << 10;
+pub(super) const DIRECTORY_READ_BYTES: u64 = 16 << 10;
 /// Chunks are read together across gaps up to this.
 const GAP_BYTES_MAX: u64 = 32 << 10;
 const SECTOR: u64 = thermocline_device::SECTOR_BYTES as u64;
@@ -30,10 +33,52 @@ const SECTOR: u64 = thermocline_device::SECTOR_BYTES as u64;
 pub(crate) struct RowGroups {
     volumes: Arc<Volumes>,
     storages: Arc<Storages>,
-    /// What is kept of what was read.
+    /// What is kept of what was read, but for columns that are warm.
     pub cache: ColumnCache,
+    /// Pages of columns that are warm (002 §2.1), the small chunks among them.
+    pub warm: ColumnCache,
+    /// Pages that were read for single rows since the database was opened.
+    pub pages_read: AtomicU64,
     /// What scans came to, by storage.
     counts: Mutex<HashMap<u32, GroupCounts>>,
+}
+
+/// What a table says of where its columns are kept.
+#[derive(Clone)]
+pub(crate) struct Home(Option<Arc<Table>>);
+
+impl Home {
+    pub fn is_warm(&self, column: usize) -> bool {
+        self.residence(column) == Residence::Warm
+    }
+
+    fn is_hot(&self, column: usize) -> bool {
+        self.residence(column) == Residence::Hot
+    }
+
+    fn has_hot(&self) -> bool {
+        let columns = self.0.iter().flat_map(|table| &table.def.columns);
+        columns
+            .into_iter()
+            .any(|column| column.residence == Residence::Hot)
+    }
+
+    fn residence(&self, column: usize) -> Residence {
+        let of = |table: &Arc<Table>| Some(table.def.columns.get(column)?.residence);
+        self.0.as_ref().and_then(of).unwrap_or_default()
+    }
+
+    /// When what is kept of a column leaves; of none: what all columns share.
+    pub fn leaves(&self, column: Option<usize>) -> Leaves {
+        let priority = self
+            .0
+            .as_ref()
+            .map_or(0, |table| table.def.unload_priority());
+        match column {
+            None => Leaves::default(),
+            Some(column) => Leaves::new(priority, self.is_hot(column)),
+        }
+    }
 }
 
 /// How many groups a scan came to, and how many of them it passed over without reading rows.
@@ -50,7 +95,7 @@ pub struct GroupCounts {
 pub(crate) struct Group {
     pub block: u32,
     pub directory: Arc<Directory>,
-    chunks: Vec<Option<Arc<[u8]>>>,
+    pub(super) chunks: Vec<Option<Arc<[u8]>>>,
 }
 
 impl Group {
@@ -62,15 +107,31 @@ impl Group {
 }
 
 /// A range of a block, and its bytes.
-type Range = (std::ops::Range<u64>, thermocline_device::AlignedBuffer);
+pub(super) type Range = (std::ops::Range<u64>, thermocline_device::AlignedBuffer);
 
 impl RowGroups {
-    pub fn new(volumes: Arc<Volumes>, storages: Arc<Storages>, room: u64) -> Self {
+    /// With room for so many bytes of chunks, and of pages of warm columns.
+    pub fn new(volumes: Arc<Volumes>, storages: Arc<Storages>, room: u64, warm_room: u64) -> Self {
         RowGroups {
             volumes,
             storages,
             cache: ColumnCache::new(room),
+            warm: ColumnCache::new(warm_room),
+            pages_read: AtomicU64::new(0),
             counts: Mutex::default(),
+        }
+    }
+
+    /// Where the columns of a storage are kept.
+    pub fn home(&self, storage: u32) -> Home {
+        Home(self.storages.read().get(&storage).cloned())
+    }
+
+    /// What is kept of the pieces of a column.
+    pub fn kept(&self, is_warm: bool) -> &ColumnCache {
+        match is_warm {
+            true => &self.warm,
+            false => &self.cache,
         }
     }
 
@@ -88,47 +149,9 @@ impl RowGroups {
         counts.get(&storage).copied().unwrap_or_default()
     }
 
-    /// Reads whole tuples of one block; how many bytes they have.
-    pub async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<u64> {
-        let mut bytes = 0;
-        let mut group = None;
-        self.each(reads, &mut group, &mut |read, tuple| {
-            bytes += tuple.len() as u64;
-            fetched.insert(address_key(read.address), tuple.into());
-        })
-        .await?;
-        Ok(bytes)
-    }
-
-    /// Reads rows of one block, whole, and gives each to `each`.
-    pub async fn each(
-        &self,
-        reads: &[PlannedRead],
-        held: &mut Option<Group>,
-        each: &mut impl FnMut(&PlannedRead, &[u8]),
-    ) -> Result<()> {
-        let Some(first) = reads.first() else {
-            return Ok(());
-        };
-        let group = match held.take() {
-            Some(group) if group.block == first.address.block => group,
-            _ => self.group(first, None).await?,
-        };
-        let group = held.insert(group);
-        let reader = group.reader().ok_or_else(|| self.malformed(first))?;
-        let mut tuple = Vec::new();
-        for read in reads {
-            let position = read.address.slot;
-            let row = read.row.row();
-            let found = reader.row(usize::from(position));
-            if found != Some(row) {
-                return Err(self.other_row(read, position, found.unwrap_or_default(), row));
-            }
-            let put = reader.tuple(usize::from(position), &mut tuple);
-            put.ok_or_else(|| self.malformed(read))?;
-            each(read, &tuple);
-        }
-        Ok(())
+    /// The error of a block in which something is wrong.
+    pub(super) fn damaged(&self, read: &PlannedRead, error: &BlockError) -> Error {
+        self.storages.damaged(read, &error.to_string())
     }
 
     /// The error of a chunk that is not what was written.
@@ -138,7 +161,7 @@ impl RowGroups {
             slot: Some(read.address.slot),
             fault: BlockFault::Bounds,
         };
-        self.storages.damaged(read, &error.to_string())
+        self.damaged(read, &error)
     }
 
     /// The error of a position that has another row than the directory says.
@@ -147,6 +170,69 @@ impl RowGroups {
         let what =
             format!("block {block}, position {position}: row {found} is in row {row}'s place");
         self.storages.damaged(read, &what)
+    }
+
+    /// Of a group that was just written, keeps the columns that are to be in memory.
+    pub fn keep_written(&self, storage: u32, block: u32, bytes: &[u8]) {
+        let home = self.home(storage);
+        if !home.has_hot() {
+            return;
+        }
+        let Ok((_, directory)) = Directory::decode(bytes, block) else {
+            return;
+        };
+        for column in 0..directory.columns() {
+            let number = directory.chunk_of(column);
+            let chunk = directory.chunk(number).filter(|_| home.is_hot(column));
+            if let Some(chunk) = chunk.and_then(|chunk| bytes.get(chunk.range())) {
+                let leaves = home.leaves(Some(column));
+                self.cache
+                    .put(block, Piece::Chunk(number), &chunk.into(), leaves);
+            }
+        }
+        self.cache.put_directory(block, &Arc::new(directory));
+    }
+
+    /// Lets a column's chunk, and what else is kept of it, leave memory.
+    pub fn let_go(&self, group: &Group, column: usize) {
+        let directory = &group.directory;
+        let chunk = directory.chunk(directory.chunk_of(column));
+        let pages = chunk.unwrap_or_default().range();
+        let pages = pages.start / PAGE_BYTES..pages.end.div_ceil(PAGE_BYTES);
+        for kept in [&self.cache, &self.warm] {
+            kept.drop_piece(group.block, Piece::Chunk(directory.chunk_of(column)));
+            kept.drop_piece(group.block, Piece::Place(column));
+            for page in pages.clone() {
+                kept.drop_piece(group.block, Piece::Page(page));
+            }
+        }
+    }
+
+    /// Whether a column's chunk is in memory whole.
+    pub fn is_in_memory(&self, group: &Group, column: usize) -> bool {
+        let number = group.directory.chunk_of(column);
+        let chunk = group.directory.chunk(number).unwrap_or_default();
+        let kept = [&self.cache, &self.warm].into_iter();
+        let mut bytes = kept.map(|kept| kept.bytes_of(group.block, Piece::Chunk(number)));
+        chunk.bytes == 0 || bytes.any(|bytes| bytes > 0)
+    }
+
+    /// Bytes in memory of a column: of its chunk, or of its pages, which it may share with its neighbours.
+    pub fn bytes_in_memory(&self, group: &Group, column: usize) -> u64 {
+        let directory = &group.directory;
+        let number = directory.chunk_of(column);
+        let chunk = directory.chunk(number).unwrap_or_default();
+        let of = |piece| {
+            let kept = [&self.cache, &self.warm].into_iter();
+            kept.map(|kept| kept.bytes_of(group.block, piece)).max()
+        };
+        let whole = of(Piece::Chunk(number)).unwrap_or(0);
+        if whole > 0 || chunk.bytes == 0 {
+            return whole;
+        }
+        let range = chunk.range();
+        let pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
+        pages.filter_map(|page| of(Piece::Page(page))).sum()
     }
 
     /// The chunks of a block that these columns need; all, where nothing is said.
@@ -177,7 +263,11 @@ impl RowGroups {
     }
 
     /// A group without chunks, and what was read of its block to find the directory.
-    async fn directory_of(&self, read: &PlannedRead, first: u64) -> Result<(Group, Vec<Range>)> {
+    pub(super) async fn directory_of(
+        &self,
+        read: &PlannedRead,
+        first: u64,
+    ) -> Result<(Group, Vec<Range>)> {
         let block = read.address.block;
         let of = |directory: Arc<Directory>| Group {
             block,
@@ -204,9 +294,22 @@ impl RowGroups {
                 }) if length < read.block_bytes => {
                     length = read.block_bytes.min(needed_bytes as u64);
                 }
-                Err(error) => return Err(self.storages.damaged(read, &error.to_string())),
+                Err(error) => return Err(self.damaged(read, &error)),
             }
         }
+    }
+
+    /// A chunk that is in memory.
+    pub(super) fn kept_chunk(
+        &self,
+        home: &Home,
+        group: &Group,
+        number: usize,
+    ) -> Option<Arc<[u8]>> {
+        let column = group.directory.column_of(number);
+        let is_warm = column.is_some_and(|column| home.is_warm(column));
+        let piece = Piece::Chunk(number);
+        self.kept(is_warm).get(group.block, piece)
     }
 
     /// As [`Self::load`]; some of the block was read already.
@@ -215,20 +318,32 @@ impl RowGroups {
         read: &PlannedRead,
         group: &mut Group,
         wanted: Option<&[usize]>,
+        there: Vec<Range>,
+    ) -> Result<()> {
+        let numbers = group.directory.wanted(wanted);
+        self.load_chunks(read, group, &numbers, there).await
+    }
+
+    /// Adds these chunks; some of the block was read already.
+    pub(super) async fn load_chunks(
+        &self,
+        read: &PlannedRead,
+        group: &mut Group,
+        numbers: &[usize],
         mut there: Vec<Range>,
     ) -> Result<()> {
         let block = group.block;
-        let directory = &group.directory;
+        let home = self.home(read.storage);
         let mut missing = Vec::new();
-        for number in directory.wanted(wanted) {
-            let chunk = &mut group.chunks[number];
-            if chunk.is_none() {
-                *chunk = self.cache.chunk(block, number);
+        for number in numbers.iter().copied() {
+            if group.chunks[number].is_none() {
+                group.chunks[number] = self.kept_chunk(&home, group, number);
             }
-            if chunk.is_none() {
+            if group.chunks[number].is_none() {
                 missing.push(number);
             }
         }
+        let directory = &group.directory;
         let range_of = |number: usize| {
             let range = directory.chunk(number).unwrap_or_default().range();
             range.start as u64..range.end as u64
@@ -264,16 +379,23 @@ impl RowGroups {
             });
             let bytes = bytes.unwrap_or(&[]);
             let checked = directory.check(number, bytes, block);
-            checked.map_err(|error| self.storages.damaged(read, &error.to_string()))?;
+            checked.map_err(|error| self.damaged(read, &error))?;
             let bytes: Arc<[u8]> = bytes.into();
-            self.cache.put_chunk(block, number, &bytes);
+            let column = directory.column_of(number);
+            // A scan leaves nothing of a warm column behind, but for what is no larger than a few pages.
+            let is_warm = column.is_some_and(|column| home.is_warm(column));
+            if !is_warm || bytes.len() <= WHOLE_BYTES_MAX {
+                let leaves = home.leaves(column);
+                self.kept(is_warm)
+                    .put(block, Piece::Chunk(number), &bytes, leaves);
+            }
             group.chunks[number] = Some(bytes);
         }
         Ok(())
     }
 
     /// Reads ranges of a block, all at once.
-    async fn read(
+    pub(super) async fn read(
         &self,
         read: &PlannedRead,
         ranges: Vec<std::ops::Range<u64>>,

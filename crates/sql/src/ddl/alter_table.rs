@@ -130,6 +130,9 @@ impl Definition<'_> {
             Operation::Tablespace(name) => self.set_tablespace(table, name).await,
             Operation::SetOptions(options) => self.set_options(table, options).await,
             Operation::ResetOptions(names) => self.reset_options(table, names).await,
+            Operation::Residence { columns, to } => {
+                self.set_residence(table, columns.as_deref(), *to).await
+            }
             Operation::DropColumn {
                 name,
                 if_exists,

@@ -25,6 +25,7 @@ mod names;
 mod options;
 mod owned;
 mod place;
+mod residence;
 mod rewrite;
 mod rights;
 mod role;
@@ -41,6 +42,7 @@ pub(crate) use mentioned::{columns as columns_of, is_operation};
 pub(crate) use named::{Named, Place, places, places_in_condition, places_in_query, replaced};
 pub(crate) use names::truncated as truncated_name;
 pub(crate) use place::{CreationPlace, find_relation};
+pub(crate) use residence::columns_of as columns_of_residence;
 pub(crate) use temporary::{drop_schema_with_all, drop_tables_with_all};
 pub(crate) use user_type::type_named;
 

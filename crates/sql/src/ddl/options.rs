@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use thermocline_engine::IndexKind;
-use thermocline_engine::catalog::AccessMethod;
+use thermocline_engine::catalog::{AccessMethod, UNLOAD_PRIORITY, UNLOAD_PRIORITY_MAX};
 use thermocline_engine::table_policy::check_option;
 
 use super::tablespace::OPTION;
@@ -97,6 +97,7 @@ pub(super) fn read(options: &[(String, String)]) -> Result<TableOptions> {
                 ));
             }
             "fillfactor" => bounded(name, value, 10, 100)?,
+            UNLOAD_PRIORITY => bounded(name, value, 0, UNLOAD_PRIORITY_MAX.into())?,
             _ if IGNORED.contains(&name.as_str()) || name.starts_with("autovacuum_") => {}
             _ => match check_option(name, value) {
                 Some(Ok(())) => {}
@@ -146,7 +147,7 @@ fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
         "Known are partition_key, evictable, primary_key, and for the policy identification, \
          cold_tablespace, alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size, compaction, \
-         fill_factor and policy; \
+         fill_factor and policy, and of column tables unload_priority; \
          fillfactor is accepted and ignored.",
     )
 }

@@ -1,6 +1,6 @@
 //! From text to statements. The text of a simple Query is cut at its semicolons, and PostgreSQL's
 //! own grammar (`thermocline_query::parse`) reads each statement; what its tree says becomes one of
-//! our small types. The one command that PostgreSQL has not, BACKUP, is read by its tokens
+//! our small types. The commands that PostgreSQL has not, BACKUP and LOAD of columns, are read by their tokens
 //! ([`scan`]). Positions of errors count in the whole text. Nesting is limited ([`depth`]), and what
 //! nests is walked with the stack for it, so that no client can exhaust a thread's.
 
@@ -25,10 +25,12 @@ pub(crate) mod grant;
 mod lock;
 mod maintenance;
 mod node;
+mod own;
 mod part;
 mod query;
 mod read;
 mod refused;
+pub mod residence;
 pub(crate) mod role;
 pub(crate) mod scan;
 pub(crate) mod secret;
@@ -128,6 +130,7 @@ fn parse_alone(text: &str) -> Result<(Statement, u32)> {
     let mut tokens = Tokens::new(text);
     let statement = match tokens.next() {
         Some(first) if first.is_word("backup") => backup::backup(text)?,
+        Some(first) if residence::is_residence(first, tokens.next()) => residence::residence(text)?,
         _ => {
             let text = &*part::with_own_options(text);
             let parsed = grammar(text)?;

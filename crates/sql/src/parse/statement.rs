@@ -13,6 +13,7 @@ use super::copy::{Copy, CopySource};
 use super::domain::DomainCommand;
 use super::function::FunctionCommand;
 use super::grant::{GrantCommand, Owned, OwnedBy};
+use super::residence::ResidenceCommand;
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
 use super::table::{AlterTable, CreateIndex, CreateTable, Truncate};
@@ -187,6 +188,8 @@ pub enum Statement {
         /// Kilobytes a second.
         max_rate: Option<u64>,
     },
+    /// LOAD and UNLOAD of columns
+    Residence(ResidenceCommand),
     /// CREATE TABLE AS and SELECT INTO.
     TableAs(TableAs),
     /// A change of the catalog.

@@ -8,11 +8,13 @@ use pg_raw_parse::nodes::{
     IndexStmt, OnCommitAction, SortByDir, SortByNulls, TableLikeClause, TableLikeOption,
     TruncateStmt,
 };
+use thermocline_engine::catalog::Residence;
 use thermocline_query::parse::written;
 
 use super::constraint::{
     ColumnConstraint, TableConstraint, column_constraint, defers, table_constraint,
 };
+use super::residence::RESIDENCE;
 use super::sequence::SequenceOptions;
 use super::statement::{Ddl, Life, OnCommit, Statement};
 use super::{node, sequence};
@@ -198,6 +200,13 @@ pub enum AlterOperation {
     SetOptions(Vec<(String, String)>),
     /// RESET (…)
     ResetOptions(Vec<String>),
+    /// Where columns are kept: LOAD, UNLOAD, ALTER COLUMN SET (residence = …).
+    Residence {
+        /// Their names; None: all.
+        columns: Option<Vec<String>>,
+        /// What is said of them; None: what it may not be.
+        to: Option<Residence>,
+    },
     /// What says how PostgreSQL stores and samples, which changes nothing here.
     Accepted {
         /// The column that it is for, by its name.
@@ -453,6 +462,21 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         (Type::AT_ResetRelOptions, Node::NodeList(list)) => {
             let names = options(list).into_iter().map(|(name, _)| name);
             AlterOperation::ResetOptions(names.collect())
+        }
+        (Type::AT_SetOptions | Type::AT_ResetOptions, Node::NodeList(list))
+            if options(list).iter().any(|(name, _)| name == RESIDENCE) =>
+        {
+            let said = options(list)
+                .into_iter()
+                .find(|(name, _)| name == RESIDENCE);
+            let said = said.map(|(_, text)| text).unwrap_or_default();
+            AlterOperation::Residence {
+                columns: Some(vec![name]),
+                to: match change.subtype {
+                    Type::AT_ResetOptions => Some(Residence::ByUse),
+                    _ => Residence::read(&said),
+                },
+            }
         }
         (
             Type::AT_SetStatistics

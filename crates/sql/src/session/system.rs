@@ -10,25 +10,49 @@ use super::{Session, SessionContext, shown_bytes};
 use crate::error::{Result, SqlError};
 use crate::parse::statement::AlterSystem;
 
-/// The one setting that ALTER SYSTEM changes.
-const MEMORY_LIMIT: &str = "memory_limit";
+/// A setting that ALTER SYSTEM changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SystemSetting {
+    /// The most bytes that the process takes.
+    MemoryLimit,
+    /// Bytes that pages of warm columns may take.
+    WarmBuffer,
+}
 
-/// Keeps what ALTER SYSTEM sets from one start to the next.
+impl SystemSetting {
+    /// All of them, in the order in which they are applied.
+    pub const ALL: [Self; 2] = [Self::MemoryLimit, Self::WarmBuffer];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MemoryLimit => "memory_limit",
+            Self::WarmBuffer => "warm_buffer",
+        }
+    }
+}
+
+/// Keeps what ALTER SYSTEM sets from one start to the next. Values are bytes.
 pub trait SystemSettings: Send + Sync {
-    /// Keeps `memory_limit` (`None`: forgets what was kept) and returns the limit
-    /// that holds from now on, in bytes.
+    /// Reads a value.
     ///
     /// # Errors
-    /// 22023 for a value that is no size or too small, 58030 when it cannot be
-    /// kept; nothing is changed then.
-    fn alter_memory_limit(&self, value: Option<&str>) -> Result<u64>;
+    /// 22023 for one that is no size or too small.
+    fn read(&self, setting: SystemSetting, value: &str) -> Result<u64>;
 
-    /// The limit that is kept, or else the one that the program was started
-    /// with, in bytes.
+    /// Keeps a value; `None`: forgets what was kept.
+    ///
+    /// # Errors
+    /// 58030 when it cannot be kept; nothing is changed then.
+    fn keep(&self, setting: SystemSetting, value: Option<u64>) -> Result<()>;
+
+    /// The value that is kept, or else the one that the program was started with; `None`: the
+    /// default, which is the database's to know.
     ///
     /// # Errors
     /// F0000 when what is kept cannot be read.
-    fn kept_memory_limit(&self) -> Result<u64>;
+    fn kept(&self, setting: SystemSetting) -> Result<Option<u64>>;
 
     /// Takes up what else may have changed outside, such as certificates.
     ///
@@ -47,37 +71,53 @@ impl Session {
                 "ALTER SYSTEM cannot run inside a transaction block",
             ));
         }
-        let name = alter.name.as_deref().unwrap_or(MEMORY_LIMIT);
-        if name != MEMORY_LIMIT {
-            return Err(match crate::settings::find(name) {
-                Some(setting) => SqlError::unsupported(
-                    format!(
-                        "ALTER SYSTEM changes {MEMORY_LIMIT} only, not \"{}\"",
-                        setting.name
-                    ),
-                    "Give it in thermocline.toml, or with SET in a session.",
-                ),
-                None => SqlError::new(
-                    "42704",
-                    format!("unrecognized configuration parameter \"{name}\""),
-                ),
-            });
-        }
         let sessions = &self.engine.sessions;
-        let limit = kept_by(sessions)?.alter_memory_limit(alter.value.as_deref())?;
-        apply_memory_limit(&self.engine.db, sessions, limit);
-        Ok(())
+        let kept = kept_by(sessions)?;
+        match alter.name.as_deref() {
+            None => {
+                for setting in SystemSetting::ALL {
+                    kept.keep(setting, None)?;
+                }
+            }
+            Some(name) => {
+                let setting = setting_named(name)?;
+                let value = alter.value.as_deref();
+                let value = value.map(|value| kept.read(setting, value)).transpose()?;
+                if let (SystemSetting::WarmBuffer, Some(bytes)) = (setting, value) {
+                    self.engine.db.check_warm_buffer(bytes)?;
+                }
+                kept.keep(setting, value)?;
+            }
+        }
+        apply(&self.engine.db, sessions)
     }
+}
+
+fn setting_named(name: &str) -> Result<SystemSetting> {
+    let mut all = SystemSetting::ALL.into_iter();
+    if let Some(setting) = all.find(|setting| setting.name() == name) {
+        return Ok(setting);
+    }
+    Err(match crate::settings::find(name) {
+        Some(setting) => SqlError::unsupported(
+            format!(
+                "ALTER SYSTEM changes memory_limit and warm_buffer only, not \"{}\"",
+                setting.name
+            ),
+            "Give it in thermocline.toml, or with SET in a session.",
+        ),
+        None => SqlError::new(
+            "42704",
+            format!("unrecognized configuration parameter \"{name}\""),
+        ),
+    })
 }
 
 impl SessionContext {
     /// `pg_reload_conf()`
     pub(super) fn reload_settings(&self) -> Result<()> {
-        let kept = kept_by(&self.sessions)?;
-        kept.reload()?;
-        let limit = kept.kept_memory_limit()?;
-        apply_memory_limit(&self.db, &self.sessions, limit);
-        Ok(())
+        kept_by(&self.sessions)?.reload()?;
+        apply(&self.db, &self.sessions)
     }
 }
 
@@ -91,10 +131,23 @@ fn kept_by(sessions: &Sessions) -> Result<&dyn SystemSettings> {
     }
 }
 
-fn apply_memory_limit(db: &Arc<Database>, sessions: &Sessions, bytes: u64) {
-    db.set_memory_limit(bytes);
-    let shown = shown_bytes(db.memory_limit());
-    for session in sessions.all() {
-        session.settings(|settings| settings.set_fixed(MEMORY_LIMIT, &shown));
+/// What is kept holds from now on.
+fn apply(db: &Arc<Database>, sessions: &Sessions) -> Result<()> {
+    let kept = kept_by(sessions)?;
+    if let Some(limit) = kept.kept(SystemSetting::MemoryLimit)? {
+        db.set_memory_limit(limit);
     }
+    db.set_warm_buffer(kept.kept(SystemSetting::WarmBuffer)?);
+    let shown = [
+        (SystemSetting::MemoryLimit, shown_bytes(db.memory_limit())),
+        (SystemSetting::WarmBuffer, shown_bytes(db.warm_buffer())),
+    ];
+    for session in sessions.all() {
+        session.settings(|settings| {
+            for (setting, value) in &shown {
+                settings.set_fixed(setting.name(), value);
+            }
+        });
+    }
+    Ok(())
 }

@@ -199,6 +199,7 @@ impl Session {
                 "BACKUP"
             }
             Statement::Tablespace(command) => self.tablespace(command, client).await?,
+            Statement::Residence(command) => self.residence(command, client).await?,
             Statement::Explain(explain) => return self.explain(explain, run, client).await,
             Statement::TableAs(create) => return self.table_as(create, client).await,
             Statement::Ddl(ddl) => self.define(ddl, client).await?,

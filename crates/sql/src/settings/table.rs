@@ -399,6 +399,11 @@ const SETTINGS: &[Definition] = &[
         Kind::Bool,
         "Sets the current transaction's read-only status.",
     ),
+    fixed(
+        "warm_buffer",
+        "0",
+        "Shows the bytes that pages of warm columns may take.",
+    ),
 ];
 
 /// All settings.

@@ -188,6 +188,11 @@ pub(super) const ABOUT: [About; 10] = [
                 "groups_skipped",
                 "of these, groups in which no row met the conditions: no row was read",
             ),
+            (
+                "state",
+                "`hot`: in memory; `cold`: not; `partly loaded`; `warm`: kept on the device, see `LOAD … WARM`",
+            ),
+            ("unload_priority", "from 0, what leaves memory last, to 9"),
         ],
     },
     About {

@@ -30,6 +30,8 @@ pub(crate) fn columns(db: &Database) -> Result<Vec<Vec<Datum>>> {
             Datum::text(encodings.join(", ")),
             int(report.scanned.groups),
             int(report.scanned.skipped),
+            Datum::text(report.state()),
+            int(report.unload_priority.into()),
         ]
     };
     Ok(db.column_reports()?.into_iter().map(row).collect())

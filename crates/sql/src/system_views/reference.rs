@@ -45,6 +45,8 @@ const NAMED: [Named; 4] = [
                 "column_chunks",
                 "columns of column tables that stay in memory",
             ),
+            ("warm_buffer", "pages of columns that are warm"),
+            ("warm_buffer_max", "the most that these may take"),
             (
                 "devices",
                 "memory that stands for emulated devices; beside `resident` and the limit",
@@ -123,6 +125,10 @@ const NAMED: [Named; 4] = [
             (
                 "snapshots_ended",
                 "snapshots that ended for want of memory (`72000`)",
+            ),
+            (
+                "column_pages_read",
+                "pages of row groups that were read for single rows",
             ),
         ],
     ),
@@ -227,6 +233,7 @@ fn reference_settings_of_a_session_are_as_the_code_has_them() {
             "max_connections"
             | "memory_limit"
             | "partitions"
+            | "warm_buffer"
             | "superuser_reserved_connections" => "the server's".to_owned(),
             "server_version" => "15 and Thermocline's".to_owned(),
             _ if one.default.is_empty() => String::new(),

@@ -4,6 +4,7 @@
 mod alter_table;
 mod by_query;
 mod column_scans;
+mod column_states;
 mod column_tables;
 mod comments;
 mod copy;

@@ -132,12 +132,19 @@ impl ColumnBuilder {
             zones.push(self.write_column(&shape, part, &odd, block));
             close(block, begin);
         }
+        let offset = block.len();
+        block.resize(offset + Directory::sum_bytes(offset), 0);
         Directory {
             rows: count as u32,
             odd: odd.len() as u32,
             shape,
             chunks,
             zones,
+            sums: Some(Chunk {
+                offset: offset as u32,
+                bytes: (block.len() - offset) as u32,
+                crc: 0,
+            }),
         }
     }
 
@@ -233,6 +240,7 @@ impl ColumnBuilder {
         assert!(id != 0, "block ids begin at 1");
         let device_bytes = self.device_bytes();
         let mut directory = self.directory().clone();
+        directory.sum_pages(&mut self.buffer[..self.used], id);
         directory.checksum(&self.buffer[..self.used], id);
         let bytes = Directory::bytes_of(directory.columns());
         let (header, rest) = self.buffer.split_at_mut(BLOCK_HEADER_BYTES);

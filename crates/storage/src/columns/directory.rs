@@ -1,9 +1,10 @@
 //! The directory of a block of columns: the shape of its tuples, where each chunk lies, and what
-//! is known of each column's values without reading them.
+//! is known of each column's values without reading them. Checks what was read by chunks, and by
+//! pages.
 
 use std::ops::Range;
 
-use thermocline_device::SECTOR_BYTES;
+use thermocline_device::{Mutation, SECTOR_BYTES};
 
 use super::GROUP_ROWS_MAX;
 use super::integers::Encoding;
@@ -15,6 +16,12 @@ use crate::tuple::{Part, PartPlace, header};
 pub(super) const ROWS: usize = 0;
 pub(super) const ODD: usize = 1;
 pub(super) const FIRST_COLUMN: usize = 2;
+
+/// A page of a block: what is read to look at single rows.
+pub const PAGE_BYTES: usize = SECTOR_BYTES;
+/// What the checksum of the pages' sums says in place of a chunk's number.
+const SUMS: usize = u16::MAX as usize;
+const SUM_BYTES: usize = 4;
 
 const FIXED_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 12;
@@ -71,6 +78,8 @@ pub struct Directory {
     pub(super) shape: Shape,
     pub(super) chunks: Vec<Chunk>,
     pub(super) zones: Vec<ColumnZone>,
+    /// Where the checksums of the pages lie. Groups of an earlier program have none.
+    pub(super) sums: Option<Chunk>,
 }
 
 fn crc_of(number: usize, bytes: &[u8], id: u32) -> u32 {
@@ -80,9 +89,21 @@ fn crc_of(number: usize, bytes: &[u8], id: u32) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
 }
 
+/// The checksum of a part of a page.
+fn page_crc(page: usize, bytes: &[u8], id: u32) -> u32 {
+    let mut place = [0; 8];
+    place[..4].copy_from_slice(&id.to_le_bytes());
+    place[4..].copy_from_slice(&(page as u32).to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&place), bytes)
+}
+
 impl Directory {
-    /// Bytes of the directory of so many columns.
+    /// Bytes of the directory of so many columns, with the place of the pages' sums.
     pub(super) fn bytes_of(columns: usize) -> usize {
+        Self::bytes_without_sums(columns) + CHUNK_BYTES
+    }
+
+    pub(super) fn bytes_without_sums(columns: usize) -> usize {
         FIXED_BYTES + (FIRST_COLUMN + columns) * CHUNK_BYTES + columns * COLUMN_BYTES
     }
 
@@ -138,10 +159,94 @@ impl Directory {
         }
     }
 
+    /// The column of a chunk, if it is one's.
+    #[must_use]
+    pub fn column_of(&self, number: usize) -> Option<usize> {
+        number.checked_sub(FIRST_COLUMN)
+    }
+
     /// The chunk of a column.
     #[must_use]
     pub fn chunk_of(&self, column: usize) -> usize {
         FIRST_COLUMN + column
+    }
+
+    /// Where the checksums of the pages lie, if the group has them: without them its chunks are
+    /// read whole.
+    #[must_use]
+    pub fn sums(&self) -> Option<Chunk> {
+        self.sums
+    }
+
+    /// The bytes of a page that its sum is of: neither the directory nor the sums themselves, which
+    /// have their own.
+    fn summed(&self, page: usize) -> Range<usize> {
+        let begin = BLOCK_HEADER_BYTES + Self::bytes_of(self.columns());
+        let end = self.sums.unwrap_or_default().offset as usize;
+        let page = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+        page.start.max(begin)..page.end.min(end).max(page.start.max(begin))
+    }
+
+    /// Writes the pages' sums to their place in `block`.
+    pub(super) fn sum_pages(&self, block: &mut [u8], id: u32) {
+        let sums = self.sums.unwrap_or_default().range();
+        for (page, at) in sums.step_by(SUM_BYTES).enumerate() {
+            let crc = page_crc(page, &block[self.summed(page)], id);
+            block[at..at + SUM_BYTES].copy_from_slice(&crc.to_le_bytes());
+        }
+    }
+
+    /// Bytes of the sums of pages that lie behind so many bytes.
+    pub(super) fn sum_bytes(length: usize) -> usize {
+        length.div_ceil(PAGE_BYTES) * SUM_BYTES
+    }
+
+    /// Checks the pages' sums of block `id`, as they were read.
+    ///
+    /// # Errors
+    /// Their own checksum is another, or there are none.
+    pub fn check_sums(&self, bytes: &[u8], id: u32) -> Result<(), BlockError> {
+        let is_right = |sums: Chunk| {
+            bytes.len() == sums.bytes as usize
+                && bytes.len() == Self::sum_bytes(sums.offset as usize)
+                && crc_of(SUMS, bytes, id) == sums.crc
+        };
+        match self.sums.is_some_and(is_right) {
+            true => Ok(()),
+            false => Err(BlockError {
+                block: id,
+                slot: None,
+                fault: BlockFault::SharedChecksum,
+            }),
+        }
+    }
+
+    /// Checks a page of block `id` by sums that were checked.
+    ///
+    /// # Errors
+    /// The checksum is another.
+    pub fn check_page(
+        &self,
+        sums: &[u8],
+        page: usize,
+        bytes: &[u8],
+        id: u32,
+    ) -> Result<(), BlockError> {
+        let summed = self.summed(page);
+        let begin = page * PAGE_BYTES;
+        let part = bytes.get(summed.start - begin..summed.end - begin);
+        let sum = sums.get(page * SUM_BYTES..).and_then(<[u8]>::first_chunk);
+        let is_right = part
+            .zip(sum)
+            .is_some_and(|(part, sum)| page_crc(page, part, id) == u32::from_le_bytes(*sum));
+        match is_right || Mutation::PageChecksumSkipped.is_made() {
+            true => Ok(()),
+            false => Err(BlockError {
+                block: id,
+                slot: None,
+                fault: BlockFault::PageChecksum { page: page as u32 },
+            }),
+        }
     }
 
     /// Checks the bytes of a chunk of block `id`.
@@ -169,6 +274,9 @@ impl Directory {
     pub(super) fn checksum(&mut self, block: &[u8], id: u32) {
         for (number, chunk) in self.chunks.iter_mut().enumerate() {
             chunk.crc = crc_of(number, &block[chunk.range()], id);
+        }
+        if let Some(sums) = &mut self.sums {
+            sums.crc = crc_of(SUMS, &block[sums.range()], id);
         }
     }
 
@@ -203,6 +311,11 @@ impl Directory {
             let (least, greatest) = zone.range.unwrap_or((1, 0));
             bytes.extend_from_slice(&least.to_le_bytes());
             bytes.extend_from_slice(&greatest.to_le_bytes());
+        }
+        if let Some(sums) = &self.sums {
+            for field in [sums.offset, sums.bytes, sums.crc] {
+                bytes.extend_from_slice(&field.to_le_bytes());
+            }
         }
         out.copy_from_slice(&bytes);
     }
@@ -243,7 +356,8 @@ impl Directory {
             let range = chunk.range();
             range.start >= end && range.end <= header.length_bytes as usize
         };
-        if !directory.chunks.iter().all(is_inside) {
+        let mut all = directory.chunks.iter().chain(&directory.sums);
+        if !all.all(is_inside) {
             return Err(fail(BlockFault::Bounds));
         }
         Ok((header, directory))
@@ -255,16 +369,14 @@ impl Directory {
         let columns = usize::from(rest.u16()?);
         let fixed_end = rest.u32()?;
         let odd = rest.u32()?;
-        if bytes.len() != Self::bytes_of(columns) || odd > rows || rows as usize > GROUP_ROWS_MAX {
+        let has_sums = bytes.len() == Self::bytes_of(columns);
+        let has_none = bytes.len() == Self::bytes_without_sums(columns);
+        if !has_sums && !has_none || odd > rows || rows as usize > GROUP_ROWS_MAX {
             return None;
         }
         let mut chunks = Vec::with_capacity(FIRST_COLUMN + columns);
         for _ in 0..FIRST_COLUMN + columns {
-            chunks.push(Chunk {
-                offset: rest.u32()?,
-                bytes: rest.u32()?,
-                crc: rest.u32()?,
-            });
+            chunks.push(rest.chunk()?);
         }
         let (mut parts, mut zones) = (Vec::new(), Vec::new());
         for _ in 0..columns {
@@ -293,12 +405,14 @@ impl Directory {
             });
         }
         let shape = Shape::new(word, fixed_end, parts);
+        let sums = if has_sums { Some(rest.chunk()?) } else { None };
         shape.is_sound().then_some(Self {
             rows,
             odd,
             shape,
             chunks,
             zones,
+            sums,
         })
     }
 }
@@ -311,6 +425,14 @@ impl Fields<'_> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
+    }
+
+    fn chunk(&mut self) -> Option<Chunk> {
+        Some(Chunk {
+            offset: self.u32()?,
+            bytes: self.u32()?,
+            crc: self.u32()?,
+        })
     }
 
     fn u16(&mut self) -> Option<u16> {

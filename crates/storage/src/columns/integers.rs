@@ -9,10 +9,6 @@
 
 use super::line::{Fit, Line};
 
-const LINE: u8 = 0;
-const RUNS: u8 = 1;
-const DICTIONARY: u8 = 2;
-
 /// Of integers that take fewer bits than this no dictionary is tried.
 const DICTIONARY_BITS_MIN: usize = 6;
 
@@ -85,17 +81,17 @@ pub(super) fn write(values: &[i64], out: &mut Vec<u8>) {
     if let Some(distinct) = dictionary {
         let number = |value| distinct.partition_point(|other| other < value) as i64;
         let numbers: Vec<i64> = values.iter().map(number).collect();
-        out.push(DICTIONARY);
+        out.push(Integers::DICTIONARY);
         out.extend_from_slice(&(distinct.len() as u32).to_le_bytes());
         Fit::of(&distinct).write(&distinct, out);
         Fit::of(&numbers).write(&numbers, out);
     } else if let Some((ends_fit, values_fit, run_values)) = runs {
-        out.push(RUNS);
+        out.push(Integers::RUNS);
         out.extend_from_slice(&(run_values.len() as u32).to_le_bytes());
         ends_fit.write(&ends, out);
         values_fit.write(&run_values, out);
     } else {
-        out.push(LINE);
+        out.push(Integers::LINE);
         fit.write(values, out);
     }
 }
@@ -108,11 +104,18 @@ pub(super) enum Integers<'a> {
     Dictionary { values: Line<'a>, numbers: Line<'a> },
 }
 
+/// The forms, as the first byte says them.
+impl Integers<'_> {
+    pub const LINE: u8 = 0;
+    pub const RUNS: u8 = 1;
+    pub const DICTIONARY: u8 = 2;
+}
+
 impl<'a> Integers<'a> {
     /// So many integers at the beginning of `bytes`, and what follows them.
     pub fn read(bytes: &'a [u8], count: usize) -> Option<(Self, &'a [u8])> {
         let (form, rest) = bytes.split_first()?;
-        if *form == LINE {
+        if *form == Self::LINE {
             let (line, rest) = Line::read(rest, count)?;
             return Some((Self::Line(line), rest));
         }
@@ -120,7 +123,7 @@ impl<'a> Integers<'a> {
         let few = u32::from_le_bytes(*few) as usize;
         let (first, rest) = Line::read(rest, few)?;
         Some(match *form {
-            RUNS => {
+            Self::RUNS => {
                 let (values, rest) = Line::read(rest, few)?;
                 (
                     Self::Runs {
@@ -130,7 +133,7 @@ impl<'a> Integers<'a> {
                     rest,
                 )
             }
-            DICTIONARY => {
+            Self::DICTIONARY => {
                 let (numbers, rest) = Line::read(rest, count)?;
                 let values = first;
                 (Self::Dictionary { values, numbers }, rest)

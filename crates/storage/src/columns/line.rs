@@ -12,7 +12,7 @@
 //! How many there are the reader knows. Sums wrap, so that any integers have a line.
 
 /// Bytes before the differences, and after them: a difference is read with its neighbours.
-const HEADER_BYTES: usize = 17;
+pub(super) const HEADER_BYTES: usize = 17;
 const PADDING_BYTES: usize = 8;
 
 /// The line that integers are closest to, of those that are tried.
@@ -119,25 +119,36 @@ impl<'a> Line<'a> {
     /// So many integers at the beginning of `bytes`, and what follows them. `None`: that is not
     /// what is there.
     pub fn read(bytes: &'a [u8], count: usize) -> Option<(Self, &'a [u8])> {
-        let (base, rest) = bytes.split_first_chunk()?;
+        let (header, rest) = bytes.split_first_chunk()?;
+        let line = Line::headed(header, count)?;
+        let (packed, rest) = rest.split_at_checked(line.bytes() - HEADER_BYTES)?;
+        Some((Self { packed, ..line }, rest))
+    }
+
+    /// So many integers whose differences are elsewhere. `None`: that is no header.
+    pub fn headed(header: &[u8; HEADER_BYTES], count: usize) -> Option<Line<'static>> {
+        let (base, rest) = header.split_first_chunk()?;
         let (slope, rest) = rest.split_first_chunk()?;
-        let (bits, rest) = rest.split_first()?;
-        if u32::from(*bits) > u64::BITS {
-            return None;
-        }
-        let length = packed_bytes(count, *bits) + PADDING_BYTES;
-        let (packed, rest) = rest.split_at_checked(length)?;
-        let line = Self {
+        let bits = u32::from(*rest.first()?);
+        let mask = u64::MAX.checked_shr(u64::BITS.checked_sub(bits)?);
+        Some(Line {
             base: i64::from_le_bytes(*base),
             slope: i64::from_le_bytes(*slope),
-            bits: u32::from(*bits),
-            mask: u64::MAX
-                .checked_shr(u64::BITS - u32::from(*bits))
-                .unwrap_or(0),
+            bits,
+            mask: mask.unwrap_or(0),
             count,
-            packed,
-        };
-        Some((line, rest))
+            packed: &[],
+        })
+    }
+
+    /// Bytes of the header, the differences and the zeros.
+    pub fn bytes(&self) -> usize {
+        HEADER_BYTES + packed_bytes(self.count, self.bits as u8) + PADDING_BYTES
+    }
+
+    /// Bits of a difference.
+    pub fn bits(&self) -> u32 {
+        self.bits
     }
 
     /// Whether all are the same, for whoever would store less then.
@@ -153,21 +164,36 @@ impl<'a> Line<'a> {
     /// The integer at a place; zero beyond the last.
     #[inline]
     pub fn get(&self, place: usize) -> i64 {
+        if self.bits == 0 {
+            return self.with(place, 0, 0, 0);
+        }
+        let (at, shift) = self.locate(place);
+        let Some(bytes) = self.packed.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
+            return self.with(place, 0, 0, 0);
+        };
+        let last = match shift + self.bits > u64::BITS {
+            true => self.packed.get(at + 8).copied().unwrap_or(0),
+            false => 0,
+        };
+        self.with(place, u64::from_le_bytes(*bytes), last, shift)
+    }
+
+    /// The byte and the bit within it where the difference of a place begins.
+    #[inline]
+    pub fn locate(&self, place: usize) -> (usize, u32) {
+        // A damaged chunk may ask for any place.
+        let bit = place.wrapping_mul(self.bits as usize);
+        (bit / 8, (bit % 8) as u32)
+    }
+
+    /// The integer at a place, of the nine bytes that its difference begins in.
+    #[inline]
+    pub fn with(&self, place: usize, low: u64, last: u8, shift: u32) -> i64 {
         let line = self
             .base
             .wrapping_add(self.slope.wrapping_mul(place as i64));
-        if self.bits == 0 {
-            return line;
-        }
-        // A damaged chunk may ask for any place.
-        let bit = place.wrapping_mul(self.bits as usize);
-        let (at, shift) = (bit / 8, (bit % 8) as u32);
-        let Some(bytes) = self.packed.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
-            return 0;
-        };
-        let mut difference = u64::from_le_bytes(*bytes) >> shift;
+        let mut difference = low >> shift;
         if shift + self.bits > u64::BITS {
-            let last = self.packed.get(at + 8).copied().unwrap_or(0);
             difference |= u64::from(last) << (u64::BITS - shift);
         }
         line.wrapping_add((difference & self.mask).cast_signed())

@@ -15,14 +15,17 @@
 //! 64 directory: bytes u32 | word u16 | columns u16 | end of the fixed-width columns u32 | odd u32
 //!      then for the row numbers, the odd tuples and each column: offset u32, bytes u32, crc u32
 //!      then for each column: kind u8 (with the encoding), width u8, null bit u16, place u32, nulls u32, least i64, greatest i64
+//!      then for the sums of the pages: offset u32, bytes u32, crc u32
 //! then the chunks, one behind the other
+//! then for each page before here: crc u32
 //! ```
 //!
 //! A column's chunk begins with which rows are NULL, if some are and some are not; a column that
 //! is NULL throughout has no bytes.
 //!
 //! Survives what blocks survive. A chunk's checksum covers block id and the chunk's number, so
-//! that damage of one leaves the other columns readable.
+//! that damage of one leaves the other columns readable. Who wants single rows reads pages of
+//! 4 KB, which have checksums, too (`points`).
 
 mod builder;
 mod directory;
@@ -31,6 +34,9 @@ mod filter;
 mod filter_tests;
 mod integers;
 mod line;
+mod points;
+#[cfg(test)]
+mod points_tests;
 mod reader;
 mod shape;
 mod strings;
@@ -41,9 +47,10 @@ mod vectors;
 use crate::block::{BlockError, BlockFault, Record};
 
 pub use builder::ColumnBuilder;
-pub use directory::{Chunk, ColumnZone, Directory};
+pub use directory::{Chunk, ColumnZone, Directory, PAGE_BYTES};
 pub use filter::{ByteRange, ColumnTest, Matching, Test, float_key};
 pub use integers::Encoding;
+pub use points::{Absent, ColumnPlace, Pages};
 pub use reader::GroupReader;
 pub use vectors::{IntegerVector, StringVector, Vector};
 
@@ -71,6 +78,14 @@ pub(crate) fn each_record(
         let bytes = block.get(place.range()).ok_or(malformed)?;
         directory.check(number, bytes, id)?;
         chunks.push(bytes);
+    }
+    if let Some(sums) = directory.sums() {
+        let sums = block.get(sums.range()).ok_or(malformed)?;
+        directory.check_sums(sums, id)?;
+        let summed = sums.len() / size_of::<u32>();
+        for (page, bytes) in block.chunks(PAGE_BYTES).take(summed).enumerate() {
+            directory.check_page(sums, page, bytes, id)?;
+        }
     }
     let reader = GroupReader::new(&directory, |number| chunks.get(number).copied());
     let reader = reader.ok_or(malformed)?;

@@ -106,7 +106,7 @@ impl<'a> GroupReader<'a> {
     }
 
     /// The whole tuple at a position, if it is an odd one; within, `None` where it is damaged.
-    fn odd_at(&self, position: usize) -> Option<Option<&'a [u8]>> {
+    pub(super) fn odd_at(&self, position: usize) -> Option<Option<&'a [u8]>> {
         let (places, tuples) = self.odd.as_ref()?;
         let (mut low, mut high) = (0, self.directory.odd as usize);
         while low < high {
@@ -149,7 +149,7 @@ impl<'a> GroupReader<'a> {
 
 impl<'a> Column<'a> {
     #[inline]
-    fn cell(&self, position: usize) -> Option<Cell<'a>> {
+    pub(super) fn cell(&self, position: usize) -> Option<Cell<'a>> {
         if self.nulls.is_some_and(|nulls| nulls.get(position) != 0) {
             return Some(Cell::Null);
         }

@@ -12,8 +12,9 @@ use std::collections::HashMap;
 
 use super::integers::{self, Encoding, Integers};
 
-const PLAIN: u8 = 0;
-const DICTIONARY: u8 = 1;
+/// The forms, as the first byte says them.
+pub(super) const PLAIN: u8 = 0;
+pub(super) const DICTIONARY: u8 = 1;
 
 /// A dictionary is tried as long as at most one string in so many is new.
 const DISTINCT_DIVISOR: usize = 2;

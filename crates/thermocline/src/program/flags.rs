@@ -114,6 +114,12 @@ pub(crate) struct Flags {
     /// the log.
     #[arg(long, value_name = "SIZE")]
     pub(super) temp_file_limit: Option<String>,
+    /// Bytes that pages of warm columns may take, e.g. 64MB [default: a thirty-second of
+    /// `memory_limit`]
+    ///
+    /// At most a quarter of `memory_limit`, and part of it (docs/explain/columns.md).
+    #[arg(long, value_name = "SIZE")]
+    pub(super) warm_buffer: Option<String>,
     /// Who may come in from where, entries with semicolons or lines between them [default: this
     /// user, others by password]
     ///
@@ -178,7 +184,7 @@ pub(crate) struct Flags {
 
 impl Flags {
     /// The settings by their names in the file, with what the command line says.
-    pub(super) fn given(&self) -> [(&'static str, &Option<String>); 28] {
+    pub(super) fn given(&self) -> [(&'static str, &Option<String>); 29] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -203,6 +209,7 @@ impl Flags {
             ("backup_directory", &self.backup_directory),
             ("disk_reserve", &self.disk_reserve),
             ("temp_file_limit", &self.temp_file_limit),
+            ("warm_buffer", &self.warm_buffer),
             ("hba", &self.hba),
             ("unix_socket_directory", &self.unix_socket_directory),
             ("unix_socket_permissions", &self.unix_socket_permissions),

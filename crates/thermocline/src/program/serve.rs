@@ -186,6 +186,7 @@ fn options(settings: &Settings) -> Options {
         archive_directory: settings.archive_directory.clone(),
         backup_directories: settings.backup_directories.clone(),
         temp_file_limit: settings.temp_file_limit,
+        warm_buffer: settings.warm_buffer,
         disk_reserve_bytes: settings.disk_reserve,
         recovery_target: settings.recovery_target,
         identification: settings.identification,

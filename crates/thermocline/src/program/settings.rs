@@ -67,6 +67,10 @@ pub(crate) struct Settings {
     pub(crate) backup_directories: Vec<PathBuf>,
     /// Bytes of temporary files; None: no limit.
     pub(crate) temp_file_limit: Option<u64>,
+    /// Bytes of pages of warm columns; None: the default,
+    pub(crate) warm_buffer: Option<u64>,
+    /// and without ALTER SYSTEM.
+    pub(crate) warm_buffer_given: Option<u64>,
     /// Bytes of the device that are kept for making room.
     pub(crate) disk_reserve: u64,
     /// How cold tuples are found; None: as suits the device.
@@ -162,7 +166,7 @@ impl Settings {
             .or_else(|| from_environment("data_dir"))
             .map_or_else(|| settings.data_dir.clone(), PathBuf::from);
         if let Some((path, text)) = read_file(named, &data_dir, directory)? {
-            settings.apply_file(&path, &text)?;
+            settings.apply_file(&path, &text, |_| true)?;
             settings.file = Some(path);
         }
         for (key, value) in &environment {
@@ -184,10 +188,17 @@ impl Settings {
             )));
         }
         settings.memory_limit_given = settings.memory_limit;
-        let said = flags.memory_limit.is_some() || from_environment("memory_limit").is_some();
+        settings.warm_buffer_given = settings.warm_buffer;
+        let given = flags.given();
+        let said = |key: &str| {
+            let by_flag = given
+                .iter()
+                .any(|(one, value)| *one == key && value.is_some());
+            by_flag || from_environment(key).is_some()
+        };
         let kept = settings.data_dir.join(AUTO_FILE_NAME);
-        if let Some(text) = read_kept(&directory.join(&kept))?.filter(|_| !said) {
-            settings.apply_file(&kept, &text)?;
+        if let Some(text) = read_kept(&directory.join(&kept))? {
+            settings.apply_file(&kept, &text, |key| !said(key))?;
         }
         Ok(settings)
     }
@@ -203,7 +214,13 @@ impl Settings {
         SocketAddr::new(self.listen, self.port)
     }
 
-    fn apply_file(&mut self, path: &Path, text: &str) -> Result<(), Wrong> {
+    /// Applies the keys of a file that are wanted.
+    fn apply_file(
+        &mut self,
+        path: &Path,
+        text: &str,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), Wrong> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| {
                 1 + text[..span.start.min(text.len())].matches('\n').count()
@@ -214,7 +231,7 @@ impl Settings {
                 error.message()
             ))
         })?;
-        for (key, value) in &table {
+        for (key, value) in table.iter().filter(|(key, _)| is_wanted(key)) {
             let value = match value {
                 toml::Value::String(text) => text.clone(),
                 toml::Value::Integer(number) => number.to_string(),
@@ -250,6 +267,7 @@ impl Settings {
             "backup_directory" => directories(value).map(|v| self.backup_directories = v),
             "disk_reserve" => size::parse(value).map(|v| self.disk_reserve = v),
             "temp_file_limit" => size::parse(value).map(|v| self.temp_file_limit = Some(v)),
+            "warm_buffer" => size::parse(value).map(|v| self.warm_buffer = Some(v)),
             "identification" => {
                 choice(value, &Identification::NAMES).map(|value| self.identification = Some(value))
             }
@@ -330,6 +348,8 @@ impl Default for Settings {
             archive_directory: None,
             backup_directories: Vec::new(),
             temp_file_limit: None,
+            warm_buffer: None,
+            warm_buffer_given: None,
             disk_reserve: DISK_RESERVE_BYTES,
             identification: None,
             merge: None,

@@ -41,7 +41,7 @@ fn every_setting_can_be_said_in_the_file() {
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
                 max_connections = 7\nsuperuser_reserved_connections = 2\n\
                 idle_in_transaction_session_timeout = '90s'\nidle_session_timeout = '1h'\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
-                backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\ndisk_reserve = '0'\n\
+                backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\nwarm_buffer = '8MB'\ndisk_reserve = '0'\n\
                 identification = 'lru'\nmerge = 'always'\nlog = 'debug'\nlog_format = 'json'\n\
                 log_min_duration_statement = '1500'\nunix_socket_permissions = '0700'\n\
                 metrics_listen = '::1:9187'\nrecovery_target = '1.5min'\n\
@@ -66,6 +66,8 @@ fn every_setting_can_be_said_in_the_file() {
         archive_directory: Some("a".into()),
         backup_directories: vec!["b".into(), "/c".into()],
         temp_file_limit: Some(1 << 30),
+        warm_buffer: Some(8 << 20),
+        warm_buffer_given: Some(8 << 20),
         disk_reserve: 0,
         identification: Some(Identification::Lru),
         merge: Some(Merge::Always),
