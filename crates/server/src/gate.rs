@@ -176,7 +176,7 @@ impl Gate {
             }
             Err(Failed::Gone) => Err(SqlError::new(
                 "08006",
-                "the client went away while it was asked for its password",
+                "the client disconnected while the server asked for a password",
             )),
             Err(Failed::Refused) => {
                 tracing::info!("password authentication failed for user {user:?} from {address:?}");

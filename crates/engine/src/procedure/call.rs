@@ -353,7 +353,7 @@ impl<'c, 'a> Call<'c, 'a> {
         Err(Error::raised(
             "38000",
             format!(
-                "procedure {} came to a row of \"{}\" outside of the reach that it declares",
+                "procedure {} came to a row of \"{}\" outside of its declared reach",
                 self.procedure.name, table.def.name
             ),
         ))
@@ -366,8 +366,8 @@ impl<'c, 'a> Call<'c, 'a> {
         Err(Error::raised(
             "38000",
             format!(
-                "procedure {} needs rows of \"{}\" that may lie in any partition: it has to \
-                 declare Reach::All",
+                "procedure {} needs rows of \"{}\" that may lie in any partition; declare \
+                 Reach::All",
                 self.procedure.name, table.def.name
             ),
         ))

@@ -237,7 +237,7 @@ impl Procedure {
             return Err(Error::raised(
                 "38000",
                 format!(
-                    "procedure {} returned {} values, not the {} that it declares",
+                    "procedure {} returned {} values, not the {} of its declaration",
                     self.name,
                     values.len(),
                     self.results.len()

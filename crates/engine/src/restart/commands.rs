@@ -32,8 +32,8 @@ impl Tail {
             Error::raised(
                 "42883",
                 format!(
-                    "the log has a call of procedure {}, which is not registered: open the \
-                     database with it in the configured procedures",
+                    "the log has a call of procedure {}, which is not registered; register the \
+                     procedure, and open the database again",
                     command.name
                 ),
             )
