@@ -10,7 +10,8 @@
 | docs/start.md | every block, with `kill -9` and the start behind it |
 | docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
 | docs/guides/embed.md | the program in Rust, which `cargo test` has built (`examples/embed.rs`) |
-| docs/guides/connect.md | the program in Python, where `psycopg` is installed |
+| docs/guides/connect.md, isolation.md | the programs in Python, where `psycopg` is installed |
+| docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, tablespaces.md | every statement of SQL |
 
 Figures of an output may differ where the page says so; everything else must be as it is printed.
 Needs `psql`.
@@ -227,23 +228,56 @@ def embed(directory):
 
 
 def python(directory):
-    page = "docs/guides/connect.md"
+    pages = ["docs/guides/connect.md", "docs/guides/isolation.md"]
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        print(f"{page}: skipped, psycopg is not installed")
+        print(f"{', '.join(pages)}: the programs in Python are skipped, psycopg is not installed")
         return
     server = Server(directory)
     server.start(["-D", "data", "--memory-limit", "256MB"])
-    programs = [(text, behind) for language, text, behind in blocks(page) if language == "python"]
-    for text, behind in programs:
-        text = text.replace("port=5433", f"port={server.port}")
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
-        promised = re.search(r"It prints `(.*?)`", behind)
-        if done.returncode or (promised and promised.group(1) != done.stdout.strip()):
-            fail(page, "the program in Python does something else", text, done.stdout, done.stderr)
+    for page in pages:
+        programs = [(text, behind) for language, text, behind in blocks(page) if language == "python"]
+        for text, behind in programs:
+            text = text.replace("port=5433", f"port={server.port}")
+            done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+            promised = re.search(r"It prints `(.*?)`", behind).group(1)
+            if done.returncode or promised != done.stdout.strip():
+                fail(page, "the program in Python does something else", text, done.stdout, done.stderr)
+        print(f"{page}: {len(programs)} programs in Python")
     server.stop()
-    print(f"{page}: {len(programs)} programs in Python")
+
+
+# What the statements of a guide take for granted.
+TABLES_OF_GUIDES = {
+    "docs/guides/access.md": "",
+    "docs/guides/isolation.md": "",
+    "docs/guides/load.md": "CREATE TABLE event (id int, body text); CREATE TABLE archive (id int, body text)",
+    "docs/guides/memory.md": "",
+    "docs/guides/monitor.md": "",
+    "docs/guides/tablespaces.md": "CREATE TABLE orders (id int PRIMARY KEY)",
+}
+
+
+def statements(directory):
+    server = Server(directory)
+    server.start(["-D", "data", "--memory-limit", "256MB"])
+    (directory / "nvme").mkdir()
+    for page, tables in TABLES_OF_GUIDES.items():
+        # Pages use the same names.
+        schema = Path(page).stem
+        first = f"SET search_path = {schema};"
+        server.sql(f"CREATE SCHEMA {schema}; {first} {tables};")
+        done = 0
+        for language, text, _ in blocks(page):
+            if language == "sql":
+                text = text.replace("/mnt/nvme", str(directory / "nvme"))
+                # The session of that number may be this one.
+                text = re.sub(r"_backend\(7\b", "_backend(1000000", text)
+                server.sql(first + text)
+                done += 1
+        print(f"{page}: {done} blocks of SQL")
+    server.stop()
 
 
 def readme(directory):
@@ -288,7 +322,9 @@ def main():
     if not shutil.which("psql"):
         print("psql is not installed: the pages are not tried")
         return
-    tasks = [readme] if sys.argv[1:] == ["--readme"] else [tutorial, backup_and_restore, embed, python]
+    tasks = [tutorial, backup_and_restore, embed, python, statements]
+    if sys.argv[1:] == ["--readme"]:
+        tasks = [readme]
     for task in tasks:
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as directory:
             task(Path(directory))
