@@ -11,7 +11,7 @@
 | docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
 | docs/guides/embed.md | the program in Rust, which `cargo test` has built (`examples/embed.rs`) |
 | docs/guides/connect.md, isolation.md | the programs in Python, where `psycopg` is installed |
-| docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, tablespaces.md | every statement of SQL |
+| docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, tablespaces.md; docs/reference/sql.md; docs/explain/columns.md; docs/internals/policies.md | every statement of SQL |
 
 Figures of an output may differ where the page says so; everything else must be as it is printed.
 Needs `psql`.
@@ -248,14 +248,25 @@ def python(directory):
     server.stop()
 
 
-# What the statements of a guide take for granted.
-TABLES_OF_GUIDES = {
-    "docs/guides/access.md": "",
-    "docs/guides/isolation.md": "",
-    "docs/guides/load.md": "CREATE TABLE event (id int, body text); CREATE TABLE archive (id int, body text)",
-    "docs/guides/memory.md": "",
-    "docs/guides/monitor.md": "",
-    "docs/guides/tablespaces.md": "CREATE TABLE orders (id int PRIMARY KEY)",
+# Pages whose statements are done.
+PAGES_OF_SQL = [
+    "docs/guides/access.md",
+    "docs/guides/isolation.md",
+    "docs/guides/load.md",
+    "docs/guides/memory.md",
+    "docs/guides/monitor.md",
+    "docs/guides/tablespaces.md",
+    "docs/reference/sql.md",
+    "docs/explain/columns.md",
+    "docs/internals/policies.md",
+]
+# The tables that they take for granted.
+TABLES = {
+    "archive": "id int, body text",
+    "event": "id int, body text",
+    "job": "id int, state text",
+    "orders": "id int PRIMARY KEY, total numeric, customer int",
+    "visit": "id int PRIMARY KEY",
 }
 
 
@@ -263,20 +274,21 @@ def statements(directory):
     server = Server(directory)
     server.start(["-D", "data", "--memory-limit", "256MB"])
     (directory / "nvme").mkdir()
-    for page, tables in TABLES_OF_GUIDES.items():
-        # Pages use the same names.
-        schema = Path(page).stem
-        first = f"SET search_path = {schema};"
-        server.sql(f"CREATE SCHEMA {schema}; {first} {tables};")
-        done = 0
-        for language, text, _ in blocks(page):
-            if language == "sql":
-                text = text.replace("/mnt/nvme", str(directory / "nvme"))
-                # The session of that number may be this one.
-                text = re.sub(r"_backend\(7\b", "_backend(1000000", text)
-                server.sql(first + text)
-                done += 1
-        print(f"{page}: {done} blocks of SQL")
+    for page in PAGES_OF_SQL:
+        texts = [text for language, text, _ in blocks(page) if language == "sql"]
+        for number, text in enumerate(texts):
+            # Blocks use the same names, so each has a schema.
+            schema = f"{Path(page).stem}_{number}"
+            text = text.replace("/mnt/nvme", str(directory / "nvme"))
+            # The session of that number may be this one.
+            text = re.sub(r"_backend\(7\b", "_backend(1000000", text)
+            tables = [
+                f"CREATE TABLE {name} ({columns});"
+                for name, columns in TABLES.items()
+                if re.search(rf"\b{name}\b", text) and f"CREATE TABLE {name} " not in text
+            ]
+            server.sql(f"CREATE SCHEMA {schema}; SET search_path = {schema};" + "".join(tables) + text)
+        print(f"{page}: {len(texts)} blocks of SQL")
     server.stop()
 
 
