@@ -11,7 +11,7 @@
 | docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
 | docs/guides/embed.md | the program in Rust, which `cargo test` has built (`examples/embed.rs`) |
 | docs/guides/connect.md, isolation.md | the programs in Python, where `psycopg` is installed |
-| docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, tablespaces.md; docs/reference/sql.md; docs/explain/columns.md; docs/internals/policies.md | every statement of SQL |
+| docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, policy.md, tablespaces.md; docs/reference/sql.md; docs/explain/columns.md | every statement of SQL |
 
 Figures of an output may differ where the page says so; everything else must be as it is printed.
 Needs `psql`.
@@ -258,7 +258,7 @@ PAGES_OF_SQL = [
     "docs/guides/tablespaces.md",
     "docs/reference/sql.md",
     "docs/explain/columns.md",
-    "docs/internals/policies.md",
+    "docs/guides/policy.md",
 ]
 # The tables that they take for granted.
 TABLES = {

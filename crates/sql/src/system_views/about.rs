@@ -107,7 +107,7 @@ pub(super) const ABOUT: [About; 10] = [
     },
     About {
         view: "thermocline_policies",
-        text: "One row for each table: the [policy](../internals/policies.md#by-table) in force, and what \
+        text: "One row for each table: the [policy](../guides/policy.md) in force, and what \
                it did since the start, or since the table was emptied.",
         columns: &[
             ("schemaname", "the table's schema"),
