@@ -9,7 +9,7 @@
 | README.md | with `--readme`: its first command; what it prints; the query of hot and cold rows |
 | docs/start.md | every block, with `kill -9` and the start behind it |
 | docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
-| docs/guides/embed.md | the program in Rust, which `cargo test` has built (`examples/embed.rs`) |
+| docs/guides/embed.md | the programs in Rust, which `cargo test` has built (`examples/embed.rs`, `embed_transaction.rs`) |
 | docs/guides/connect.md, isolation.md | the programs in Python, where `psycopg` is installed |
 | docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, policy.md, tablespaces.md; docs/reference/sql.md; docs/explain/columns.md | every statement of SQL |
 
@@ -224,7 +224,18 @@ def embed(directory):
         promised = re.search(r"It prints `(.*?)`", behind).group(1)
         if printed != promised:
             fail(page, "the program prints something else", promised, printed)
-    print(f"{page}: the program, twice")
+    parts = [(text, behind) for language, text, behind in blocks(page) if language == "rust,ignore"]
+    source = (ROOT / "crates/thermocline/examples/embed_transaction.rs").read_text()
+    lines = [line.strip() for line in plain(source)]
+    for text, _ in parts:
+        wanted = [line.strip() for line in plain(text)]
+        if not any(lines[at : at + len(wanted)] == wanted for at in range(len(lines))):
+            fail(page, "examples/embed_transaction.rs has other lines", text, source)
+    printed = shell(str(built) + "_transaction", directory).strip()
+    promised = re.search(r"It prints `(.*?)`", parts[-1][1]).group(1)
+    if printed != promised:
+        fail(page, "the transaction prints something else", promised, printed)
+    print(f"{page}: the program, twice; the transaction and the prepared statement")
 
 
 def python(directory):
