@@ -2,7 +2,7 @@
 //! the records before have left it, and has to do what it did.
 //!
 //! Nobody else is there: no locks, no snapshots. Rows of transactions that were
-//! open are there, unseen; one that stands in the way of a recorded row number
+//! open are there, unseen. One that stands in the way of a recorded row number
 //! or a unique key had been rolled back when the procedure ran.
 
 use std::sync::Arc;
