@@ -203,7 +203,7 @@ pub fn analyze(
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(
-            "a statement other than SELECT, VALUES or WITH is not supported as a query",
+            "a statement other than SELECT or VALUES is not supported as a query",
             "Send the statement by itself.",
         ));
     };

@@ -131,7 +131,7 @@ fn check_target(options: &Options) -> Result<(), String> {
     let entries = directory_entries(&resolved).map_err(failed)?;
     let other = |name: &&String| *name != FILE_NAME;
     match entries.iter().flatten().find(other) {
-        Some(name) => Err(refused(&format!("{name} is there"))),
+        Some(name) => Err(refused(&format!("the directory has {name}"))),
         None => Ok(()),
     }
 }
