@@ -9,8 +9,9 @@
 | README.md | with `--readme`: its first command; what it prints; the query of hot and cold rows |
 | docs/start.md | every block, with `kill -9` and the start behind it |
 | docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
-| docs/guides/embed.md | the program in Rust, which `cargo test` has built (`examples/embed.rs`) |
-| docs/guides/connect.md | the program in Python, where `psycopg` is installed |
+| docs/guides/embed.md | the programs in Rust, which `cargo test` has built (`examples/embed.rs`, `embed_transaction.rs`) |
+| docs/guides/connect.md, isolation.md | the programs in Python, where `psycopg` is installed |
+| docs/guides/access.md, isolation.md, load.md, memory.md, monitor.md, policy.md, tablespaces.md; docs/reference/sql.md; docs/explain/columns.md | every statement of SQL |
 
 Figures of an output may differ where the page says so; everything else must be as it is printed.
 Needs `psql`.
@@ -223,27 +224,83 @@ def embed(directory):
         promised = re.search(r"It prints `(.*?)`", behind).group(1)
         if printed != promised:
             fail(page, "the program prints something else", promised, printed)
-    print(f"{page}: the program, twice")
+    parts = [(text, behind) for language, text, behind in blocks(page) if language == "rust,ignore"]
+    source = (ROOT / "crates/thermocline/examples/embed_transaction.rs").read_text()
+    lines = [line.strip() for line in plain(source)]
+    for text, _ in parts:
+        wanted = [line.strip() for line in plain(text)]
+        if not any(lines[at : at + len(wanted)] == wanted for at in range(len(lines))):
+            fail(page, "examples/embed_transaction.rs has other lines", text, source)
+    printed = shell(str(built) + "_transaction", directory).strip()
+    promised = re.search(r"It prints `(.*?)`", parts[-1][1]).group(1)
+    if printed != promised:
+        fail(page, "the transaction prints something else", promised, printed)
+    print(f"{page}: the program, twice; the transaction and the prepared statement")
 
 
 def python(directory):
-    page = "docs/guides/connect.md"
+    pages = ["docs/guides/connect.md", "docs/guides/isolation.md"]
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        print(f"{page}: skipped, psycopg is not installed")
+        print(f"{', '.join(pages)}: the programs in Python are skipped, psycopg is not installed")
         return
     server = Server(directory)
     server.start(["-D", "data", "--memory-limit", "256MB"])
-    programs = [(text, behind) for language, text, behind in blocks(page) if language == "python"]
-    for text, behind in programs:
-        text = text.replace("port=5433", f"port={server.port}")
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
-        promised = re.search(r"It prints `(.*?)`", behind)
-        if done.returncode or (promised and promised.group(1) != done.stdout.strip()):
-            fail(page, "the program in Python does something else", text, done.stdout, done.stderr)
+    for page in pages:
+        programs = [(text, behind) for language, text, behind in blocks(page) if language == "python"]
+        for text, behind in programs:
+            text = text.replace("port=5433", f"port={server.port}")
+            done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+            promised = re.search(r"It prints `(.*?)`", behind).group(1)
+            if done.returncode or promised != done.stdout.strip():
+                fail(page, "the program in Python does something else", text, done.stdout, done.stderr)
+        print(f"{page}: {len(programs)} programs in Python")
     server.stop()
-    print(f"{page}: {len(programs)} programs in Python")
+
+
+# Pages whose statements are done.
+PAGES_OF_SQL = [
+    "docs/guides/access.md",
+    "docs/guides/isolation.md",
+    "docs/guides/load.md",
+    "docs/guides/memory.md",
+    "docs/guides/monitor.md",
+    "docs/guides/tablespaces.md",
+    "docs/reference/sql.md",
+    "docs/explain/columns.md",
+    "docs/guides/policy.md",
+]
+# The tables that they take for granted.
+TABLES = {
+    "archive": "id int, body text",
+    "event": "id int, body text",
+    "job": "id int, state text",
+    "orders": "id int PRIMARY KEY, total numeric, customer int",
+    "visit": "id int PRIMARY KEY",
+}
+
+
+def statements(directory):
+    server = Server(directory)
+    server.start(["-D", "data", "--memory-limit", "256MB"])
+    (directory / "nvme").mkdir()
+    for page in PAGES_OF_SQL:
+        texts = [text for language, text, _ in blocks(page) if language == "sql"]
+        for number, text in enumerate(texts):
+            # Blocks use the same names, so each has a schema.
+            schema = f"{Path(page).stem}_{number}"
+            text = text.replace("/mnt/nvme", str(directory / "nvme"))
+            # The session of that number may be this one.
+            text = re.sub(r"_backend\(7\b", "_backend(1000000", text)
+            tables = [
+                f"CREATE TABLE {name} ({columns});"
+                for name, columns in TABLES.items()
+                if re.search(rf"\b{name}\b", text) and f"CREATE TABLE {name} " not in text
+            ]
+            server.sql(f"CREATE SCHEMA {schema}; SET search_path = {schema};" + "".join(tables) + text)
+        print(f"{page}: {len(texts)} blocks of SQL")
+    server.stop()
 
 
 def readme(directory):
@@ -288,7 +345,9 @@ def main():
     if not shutil.which("psql"):
         print("psql is not installed: the pages are not tried")
         return
-    tasks = [readme] if sys.argv[1:] == ["--readme"] else [tutorial, backup_and_restore, embed, python]
+    tasks = [tutorial, backup_and_restore, embed, python, statements]
+    if sys.argv[1:] == ["--readme"]:
+        tasks = [readme]
     for task in tasks:
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as directory:
             task(Path(directory))

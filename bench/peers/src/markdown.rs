@@ -1,7 +1,7 @@
 //! Results as a table in Markdown, a line for each cell, and what they come to.
 //!
 //! Of each cell it has the rates, ours by the best rival's and by the bound, and ours
-//! and the best rival's latency; `results` has the table of a single cell.
+//! and the best rival's latency. `results` has the table of a single cell.
 
 use std::path::PathBuf;
 

@@ -137,7 +137,7 @@ impl Options {
 }
 
 /// The systems that take part in a cell: the map and RocksDB's page cache only where rows
-/// could be in memory, our hash index where it costs no hot rows their place; batches only
+/// could be in memory, our hash index where it costs no hot rows their place. Batches only
 /// where several reads are under way on a thread.
 fn takers(systems: &[System], cell: &Cell) -> impl Iterator<Item = System> {
     let larger = cell.is_larger_than_memory();

@@ -41,7 +41,10 @@ pub fn query_error(error: &DataFusionError) -> QueryError {
         }
         DataFusionError::NotImplemented(message) => {
             let first = message.lines().next().unwrap_or(message);
-            QueryError::unsupported(first, "Write the query in another way.")
+            QueryError::unsupported(
+                first,
+                "Compute the part that the message names in the application.",
+            )
         }
         other => QueryError::internal(other.to_string()),
     }

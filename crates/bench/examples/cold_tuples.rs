@@ -1,5 +1,5 @@
 //! What a cold tuple costs in memory: loads rows step by step, has all of them evicted
-//! after each step, and prints the process's resident size; its slope over the number of
+//! after each step, and prints the process's resident size. Its slope over the number of
 //! evicted tuples is the price of one (004 §3.1: the tombstone).
 //!
 //! `cold_tuples --rows 20000000 --row-bytes 100 --memory-limit 1GB`

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The table has a bigint key and another number with hash indexes, a number and a text with
-//! B+trees. Two threads update: mostly the payload, of one row in ten all that is indexed;
-//! now and then a transaction over several rows, a number of a sequence, a table that is made
+//! B+trees. Two threads update: mostly the payload, of one row in ten all that is indexed.
+//! Now and then a transaction over several rows, a number of a sequence, a table that is made
 //! and dropped. Each start is a process of its own that reads a row by its key, then others,
 //! and ends itself when all partitions are there. So the next start has the same to do. An
 //! empty or absent DIRECTORY is filled first.

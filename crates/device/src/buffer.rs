@@ -1,7 +1,7 @@
 //! Memory that direct I/O accepts: its address and its length are multiples of a sector.
 //!
 //! Guarantees: always initialised (zeroed when made), owned by one holder, never moved
-//! on the heap while that holder lives; so a device may fill it while its handle moves
+//! on the heap while that holder lives. So a device may fill it while its handle moves
 //! from thread to thread. Assumes that who gives the address to the kernel keeps the
 //! buffer until the kernel is done (`uring.rs` does).
 //!

@@ -9,7 +9,7 @@
 //! Guarantees: when `block_on` returns, or unwinds, no read of the thread is under way. A
 //! read is given to the kernel before the thread sleeps, and soon while it is busy.
 //! Survives: a kernel that refuses a ring or breaks one (reads go to the shared ring, or
-//! fail with the error); wake-ups from other threads while the thread is in the kernel.
+//! fail with the error). Wake-ups from other threads while the thread is in the kernel.
 //!
 //! The invariant for `unsafe`: as in `uring.rs`, a read's buffer and file are owned by a slot
 //! from before its entry is pushed until its completion is taken. The ring never leaves its

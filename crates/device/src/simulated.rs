@@ -6,8 +6,8 @@
 //! changes of names. A sync that fails loses a random part for good. All from one seed.
 //!
 //! Faults: a chosen operation fails, the device is full, everything stops at the n-th
-//! operation; a bit flips, a write or read goes astray, is lost or cut short
-//! ([`Fault`]); asynchronous reads stall until they are let go, in any order.
+//! operation. A bit flips, a write or read goes astray, is lost or cut short
+//! ([`Fault`]). Asynchronous reads stall until they are let go, in any order.
 
 mod clock;
 mod damage;

@@ -1,7 +1,7 @@
 //! Asynchronous reads by a pool of threads, for where io_uring is forbidden.
 //!
 //! Guarantees: at most `THREADS_MAX` reads at the device at once, the others wait in
-//! order; threads start only when there is work for them; dropping the pool first does
+//! order. Threads start only when there is work for them. Dropping the pool first does
 //! the work that is left. Survives: threads that cannot be started, as long as one could.
 
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
 //! A start serves while partitions come: who waits for what, which comes first, what ends a
-//! wait; what becomes of damage that is found late, and that it leaves what a whole start
+//! wait. What becomes of damage that is found late, and that it leaves what a whole start
 //! leaves, byte for byte.
 
 mod fixture;

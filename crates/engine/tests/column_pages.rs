@@ -1,6 +1,6 @@
-//! Rows of column tables that are read by pages (002 §2.1): few rows of large groups, whatever is said of
-//! the columns and however little room there is, are what was written; what is damaged hurts the rows
-//! that lie there; and what was loaded is in memory again after a start.
+//! Rows of column tables that are read by pages (002 §2.1). Few rows of large groups are what was written,
+//! whatever is said of the columns, and however little room there is. What is damaged hurts the rows that
+//! lie there. What was loaded is in memory again after a start.
 
 mod fixture;
 

@@ -1,6 +1,6 @@
 //! Every point, not a sample: a fixed script of two hundred steps crosses inserts,
 //! updates, deletes, transactions over partitions, eviction, merging, compaction,
-//! checkpoints, log rotation and definitions; the device halts after each of its
+//! checkpoints, log rotation and definitions. The device halts after each of its
 //! operations in turn and the process is gone. After recovery the rows must be those of
 //! the script up to the last step that was acknowledged, or one step further, and nothing
 //! by half. Recovery itself is halted too, and done again.

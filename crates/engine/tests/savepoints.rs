@@ -145,7 +145,7 @@ fn sequence(db: &Database) -> SequenceDef {
 }
 
 /// Each definition after a savepoint, over a table that was there, that the transaction had
-/// made, and that it had changed before; taken back, and again, and committed, over a crash.
+/// made, and that it had changed before. Taken back, and again, and committed, over a crash.
 #[test]
 fn definitions_after_a_savepoint_are_taken_back() {
     let befores: [&[&str]; 6] = [

@@ -61,7 +61,10 @@ pub fn condition(text: &str, oid: u32, modifier: i32) -> Result<Expr> {
             of_one_value(&target.expr)?;
             Ok(target.expr)
         }
-        _ => Err(QueryError::new("42601", "a condition of several columns")),
+        _ => Err(QueryError::new(
+            "42601",
+            "the condition of a domain must be one expression",
+        )),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who comes in: the list of [`Rules`] says how a client has to show who it is, and this asks.
 //! A wrong password, an unknown name and a role without a password look the same and take the
-//! same time; an address that fails again and again waits longer each time.
+//! same time. An address that fails again and again waits longer each time.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -176,7 +176,7 @@ impl Gate {
             }
             Err(Failed::Gone) => Err(SqlError::new(
                 "08006",
-                "the client went away while it was asked for its password",
+                "the client disconnected while the server asked for a password",
             )),
             Err(Failed::Refused) => {
                 tracing::info!("password authentication failed for user {user:?} from {address:?}");

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 /// The list that holds when none is given. The user that runs the server comes in by the
-/// kernel's word, over the Unix socket and over loopback; anybody else needs a password, and
+/// kernel's word, over the Unix socket and over loopback. Anybody else needs a password, and
 /// from other machines TLS as well.
 pub const DEFAULT_RULES: &str = "\
 local   all all               peer

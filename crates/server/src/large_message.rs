@@ -80,10 +80,13 @@ impl LargeMessage {
         if self.holds_memory() {
             let error = SqlError::new(
                 "53200",
-                "a message stopped in the middle while others waited for memory",
+                "out of memory for a message that its client has not finished",
             )
-            .with_detail(format!("It was announced with {} bytes.", self.bytes))
-            .with_hint("Send it again, or raise memory_limit.");
+            .with_detail(format!(
+                "The message was announced with {} bytes, and others waited for memory.",
+                self.bytes
+            ))
+            .with_hint("Send the message again, or raise memory_limit.");
             self.state = self.refused(error);
         }
     }

@@ -3,7 +3,7 @@
 //! with a made-up verifier, which is always the same for the same name.
 //!
 //! Everything a client sends has to be as expected to the byte: the channel binding, the
-//! nonce, a proof of exactly 32 bytes; a client that could have bound the exchange to
+//! nonce, a proof of exactly 32 bytes. A client that could have bound the exchange to
 //! TLS and says that the server could not is refused (a downgrade).
 
 use base64::Engine as _;

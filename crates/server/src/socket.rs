@@ -438,7 +438,7 @@ impl Socket {
         }
     }
 
-    /// How much of `out`, which was not written yet, are whole messages; none if a message is
+    /// How much of `out`, which was not written yet, are whole messages. None if a message is
     /// on its way whose rest is not there, so that nothing more can be said.
     pub(crate) fn whole_messages(&self, out: &[u8]) -> Option<usize> {
         self.written.lock().whole_part(out)

@@ -85,7 +85,7 @@ impl Tls {
 }
 
 /// Carries bytes both ways until the server's end is closed and all of it was sent, or was not
-/// taken for a while; `gone` becomes ready when the server's end is closed.
+/// taken for a while. `gone` becomes ready when the server's end is closed.
 async fn carry<S>(encrypted: S, plain: UnixStream, gone: oneshot::Receiver<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -1,5 +1,5 @@
 //! What `pg_dump` of PostgreSQL 15 writes of a database of ours is loaded into another, and what
-//! it writes of that one is the same; what it writes of PostgreSQL's own is loaded here; and
+//! it writes of that one is the same. What it writes of PostgreSQL's own is loaded here. And
 //! `pg_depend`, by which it orders objects, says what PostgreSQL's says. Skipped where PostgreSQL
 //! is not installed.
 

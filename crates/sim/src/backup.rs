@@ -1,5 +1,5 @@
 //! Backups, made while everything else goes on: into a good place, cut off there, into wrong
-//! places, which stay as they were; and what comes of each by a restore, compared with the model
+//! places, which stay as they were. And what comes of each by a restore, compared with the model
 //! at the backup's place in the log.
 
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! Who a statement is run as, and what that role may do.
 //!
 //! Asked where names become objects: when a statement is bound for the short path, when a
-//! table is looked up for the analytical one; when a definition is applied, when a sequence or
-//! a procedure is called by name. There is no other way from a name to rows, so none of them
+//! table is looked up for the analytical one. Also when a definition is applied, and when a
+//! sequence or a procedure is called by name. There is no other way from a name to rows, so none of them
 //! can be forgotten. Plans are made for a role and a catalog; a GRANT, a REVOKE or a SET ROLE
 //! makes them anew. Refusals are 42501 in PostgreSQL's words.
 

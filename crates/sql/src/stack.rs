@@ -1,5 +1,5 @@
 //! Stack for statements that are nested deeply. How deep the tree of a statement can get is
-//! known before it is parsed (`parse::depth`) and has a limit; whatever walks such a tree
+//! known before it is parsed (`parse::depth`) and has a limit. Whatever walks such a tree
 //! (parsing, binding, planning, evaluation, dropping it) has the stack for that depth. A
 //! thread's own stack serves the ordinary ones; for others a piece is mapped, of which only
 //! what is used takes memory, and given back.

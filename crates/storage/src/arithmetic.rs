@@ -1,6 +1,6 @@
 //! `+ - * / %` on values, with PostgreSQL's result types and errors: integers
-//! overflow with 22003 and divide towards zero; an integer with a numeric is a
-//! numeric; anything with a float is a double (two reals stay a real), dates
+//! overflow with 22003 and divide towards zero. An integer with a numeric is a
+//! numeric. Anything with a float is a double (two reals stay a real), dates
 //! move by days. What has no result type here is refused with 42883; intervals
 //! are not a type, so neither is the difference of two timestamps.
 

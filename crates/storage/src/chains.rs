@@ -2,7 +2,7 @@
 //! (004 §3.1, 000 §3.1): one for LRU, one for each queue of other policies. A row is in at most
 //! one of them.
 //!
-//! Doubly linked by 4-byte row numbers, as in the papers; but the links lie
+//! Doubly linked by 4-byte row numbers, as in the papers. But the links lie
 //! beside the tuples, in chunks by row number, so that a tuple pays for them only
 //! where such a policy is chosen. Beside its links each row has a byte for the policy.
 //!

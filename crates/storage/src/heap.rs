@@ -8,7 +8,7 @@
 //!
 //! Assumes the partition's lock, and that a `TuplePtr` passed in came from this
 //! heap and was not freed since. A pointer that did not cannot lead outside of
-//! the arena (checked in every build); that it names a live slot is checked
+//! the arena (checked in every build). That it names a live slot is checked
 //! in debug builds on every access and in all builds on `free` and `overwrite`.
 //! Memory that runs out is `None`, with the heap unchanged.
 //!

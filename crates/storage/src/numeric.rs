@@ -3,7 +3,7 @@
 //! A number is a mantissa and a scale; the scale is kept as written, so that
 //! `1.50` prints as `1.50`, while comparison and hashing see the value only.
 //! Results have the scale PostgreSQL gives them. What 38 digits do not hold is told with 22003
-//! here and computed by another floor (`arithmetic`, `cast`); `long` has the form of such
+//! here and computed by another floor (`arithmetic`, `cast`). `long` has the form of such
 //! numbers, of NaN and of the infinities in tables and keys.
 
 pub mod long;

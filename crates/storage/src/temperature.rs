@@ -1,6 +1,6 @@
 //! Temperature: how warm a tuple is, hot or cold, in three bits of its directory word.
 //!
-//! Every use of a tuple makes it one degree warmer, wherever it lies; when a sweep of the
+//! Every use of a tuple makes it one degree warmer, wherever it lies. When a sweep of the
 //! evictor's hand over everything finds too little to evict, all tuples become one degree
 //! cooler. So a degree is an access more than the rate at which memory turns over. So the
 //! counts of tuples that are in memory and of those that are not can be compared: what is

@@ -36,7 +36,7 @@ pub const RECOVERY_TARGET: Duration = Duration::from_secs(1);
 pub struct Options {
     /// The process's resident memory stays below this, in bytes.
     pub memory_limit: u64,
-    /// Partitions of a new database, a power of two; 0 chooses eight a core.
+    /// Partitions of a new database, a power of two; 0 chooses eight for each core.
     pub partitions: u16,
     /// How the device is read.
     pub io: IoEngine,

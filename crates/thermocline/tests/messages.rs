@@ -59,9 +59,11 @@ const RIDDLES: [&str; 12] = [
 ];
 
 /// PostgreSQL's own words, which people search for.
-const POSTGRESQLS: [&str; 2] = [
+const POSTGRESQLS: [&str; 4] = [
     "row expansion via \\\"*\\\" is not supported here",
     "SELECT ... INTO is not allowed here",
+    "sequence must be in same schema as table it is linked to",
+    "client uses authorization identity, but it is not supported",
 ];
 
 /// Where 0A000 is made without `unsupported`, which asks for what to do: the two that have it, the
@@ -211,6 +213,25 @@ fn messages_have_no_words_of_the_code_and_no_riddles() {
             for word in of_the_code.chain(riddles).filter(|word| has(text, word)) {
                 wrong.push(format!("{}: \"{word}\" in \"{text}\"", call.place));
             }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// The first line of an error names the thing. In "cannot … because … uses it", which is
+/// PostgreSQL's form, it has done so.
+#[test]
+fn messages_name_the_thing() {
+    let mut wrong = Vec::new();
+    for call in calls() {
+        let Some(first) = call.texts.iter().find(|text| text.contains(' ')) else {
+            continue;
+        };
+        // Details and hints are sentences.
+        let is_more = call.maker.starts_with(".with_") || first.ends_with('.');
+        let is_postgresqls = POSTGRESQLS.contains(&first.as_str()) || has(first, "because");
+        if !is_more && !is_postgresqls && has(first, "it") {
+            wrong.push(format!("{}: \"{first}\"", call.place));
         }
     }
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));

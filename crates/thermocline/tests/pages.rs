@@ -1,5 +1,5 @@
-//! The pages keep to some rules: each link leads somewhere, a reader who begins at the first page
-//! of the docs comes to each of them, and those for newcomers are short and plain.
+//! The pages keep to some rules: each link leads somewhere, every page is two links from the
+//! README, sentences are short, and figures have raw results behind them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,18 +9,18 @@ use std::path::{Component, Path, PathBuf};
 const SHORT_PAGES: &[(&str, usize)] = &[("README.md", 90), ("docs/benchmarks.md", 160)];
 
 /// Where readers begin.
-const FIRST_PAGE: &str = "docs/index.md";
+const FIRST_PAGE: &str = "README.md";
 
-/// Pages, and directories of pages, whose sentences are short.
-const PLAIN_PAGES: &[&str] = &[
-    "README.md",
-    "docs/index.md",
-    "docs/start.md",
-    "docs/guides",
-    "docs/explain",
-];
+/// How many links a reader follows from there to any page.
+const LINKS_MAX: usize = 2;
 
-/// The longest sentence of those, in words.
+/// What the program prints as a whole, with the papers' words.
+const PRINTED_PAGES: &str = "docs/figures";
+
+/// The words that a reader of the code has to learn.
+const GLOSSARY_WORDS: usize = 20;
+
+/// The longest sentence of a page, in words.
 const WORDS_MAX: usize = 30;
 
 fn root() -> PathBuf {
@@ -122,31 +122,23 @@ fn each_link_leads_somewhere() {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
-/// The pages that links lead to from this one, itself included.
-fn reached_from(page: &str) -> BTreeSet<PathBuf> {
-    let mut reached = BTreeSet::from([PathBuf::from(page)]);
-    let mut waiting = vec![PathBuf::from(page)];
-    while let Some(page) = waiting.pop() {
-        for (file, _) in links(&page, &text_of(&page)) {
-            let is_page = file.extension().is_some_and(|end| end == "md");
-            if is_page && root().join(&file).exists() && reached.insert(file.clone()) {
-                waiting.push(file);
-            }
-        }
-    }
-    reached
-}
-
 #[test]
-fn links_lead_from_the_first_page_to_all_pages() {
-    let reached = reached_from(FIRST_PAGE);
-    let known = [Path::new("README.md"), Path::new("CHANGELOG.md")];
-    let pages = pages().into_iter();
-    let alone = pages.filter(|page| !reached.contains(page) && !known.contains(&page.as_path()));
+fn every_page_is_two_links_from_the_first() {
+    let mut reached = BTreeSet::from([PathBuf::from(FIRST_PAGE)]);
+    for _ in 0..LINKS_MAX {
+        let next = reached.iter().flat_map(|page| links(page, &text_of(page)));
+        let next = next.map(|(file, _)| file).filter(|file| {
+            let is_page = file.extension().is_some_and(|end| end == "md");
+            is_page && root().join(file).exists()
+        });
+        let next: Vec<PathBuf> = next.collect();
+        reached.extend(next);
+    }
+    let alone = pages().into_iter().filter(|page| !reached.contains(page));
     let alone: Vec<_> = alone.map(|page| page.display().to_string()).collect();
     assert!(
         alone.is_empty(),
-        "no links lead from {FIRST_PAGE} to\n{}\n",
+        "more than {LINKS_MAX} links from {FIRST_PAGE}:\n{}\n",
         alone.join("\n")
     );
 }
@@ -160,49 +152,243 @@ fn the_first_pages_are_short() {
 }
 
 #[test]
-fn the_readmes_commands_are_tried() {
+fn the_readme_says_first_what_a_newcomer_asks_first() {
+    let readme = text_of(Path::new("README.md"));
+    let order = [
+        "A PostgreSQL-compatible SQL database, server or Rust library,",
+        "](docs/charts/by-size.svg)",
+        "cargo run --release -- --memory-limit 256MB",
+        "cargo test --workspace",
+        "tuples_hot | tuples_cold",
+        "| good for | not for",
+        "| operations a second |",
+        "](docs/benchmarks.md)",
+    ];
+    let places = order.map(|part| readme.find(part).unwrap_or_else(|| panic!("no {part}")));
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn the_readmes_two_commands_run_in_ci() {
     let readme = text_of(Path::new("README.md"));
     let mut blocks = readme.split("```\n").skip(1).step_by(2);
     let first = blocks.next().expect("the first command");
     let second = blocks.next().expect("the second command").trim();
     let ci = text_of(Path::new(".ci/run"));
-    // It builds for release: `scripts/pages.py --readme` does it, by the page's own text.
-    assert!(first.contains("cargo run --release"));
-    let tried = text_of(Path::new("scripts/pages.py"));
-    assert!(tried.contains("tasks = [readme]"));
+    // It reads the first command from the page.
+    assert!(first.contains("cargo run --release") && ci.contains("scripts/pages.py --readme"));
     let steps = ci.lines().filter(|line| line.starts_with("step "));
     let mut steps = steps.filter(|step| step.ends_with(second));
     assert!(!second.is_empty() && steps.next().is_some(), "{second}");
 }
 
-/// Rates in the first table of the benchmarks stand in a page of cells or in a raw file.
+/// Rows of the benchmarks whose raw results were not kept: the first cell, and the command that
+/// gives them anew, which the page says.
+const WITHOUT_RAW: [(&str, &str); 6] = [
+    ("Zipf 0.75, reads, 64 in flight", "run --matrix quick"),
+    ("Zipf 1.25, reads, 16 in flight", "run --matrix quick"),
+    (
+        "data that fit: Zipf 1, reads, 2 in flight",
+        "run --matrix quick",
+    ),
+    (
+        "inserts by one synchronous client",
+        "scripts/commit-rate.sh",
+    ),
+    (
+        "half updates of rows of 100 bytes that fit",
+        "run --matrix full",
+    ),
+    (
+        "a start that applies commands, not values",
+        "--example command_log",
+    ),
+];
+
+/// The columns of its tables with what was measured.
+const MEASURED: [&str; 7] = [
+    "Thermocline",
+    "best rival",
+    "µs",
+    "PostgreSQL",
+    "PostgreSQL 15",
+    "ours",
+    "theirs",
+];
+
+/// The numbers of a text. A blank between digits is theirs.
+fn numbers(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    let mut found = vec![String::new()];
+    for (at, character) in characters.iter().enumerate() {
+        let is_digit = |at: usize| characters.get(at).is_some_and(char::is_ascii_digit);
+        let is_inside = at > 0 && is_digit(at - 1) && is_digit(at + 1);
+        match character {
+            '0'..='9' => found.last_mut().expect("one").push(*character),
+            '.' if is_inside => found.last_mut().expect("one").push('.'),
+            ' ' if is_inside => {}
+            _ => found.push(String::new()),
+        }
+    }
+    found.retain(|number| !number.is_empty());
+    found
+}
+
+/// The cells of a row of a table.
+fn cells(row: &str) -> Vec<&str> {
+    let row = row.trim().trim_start_matches('|').trim_end_matches('|');
+    row.split('|').map(str::trim).collect()
+}
+
 #[test]
-fn figures_of_the_benchmarks_have_cells_behind_them() {
+fn figures_of_the_benchmarks_have_raw_results_behind_them() {
+    let folder = root().join("docs/benchmarks/raw");
+    let mut raw = BTreeSet::new();
+    for entry in fs::read_dir(folder).expect("the raw results") {
+        let text = fs::read_to_string(entry.expect("an entry").path()).expect("a text");
+        let of_words =
+            text.split(|character: char| !character.is_ascii_digit() && character != '.');
+        raw.extend(of_words.map(str::to_owned));
+    }
     let page = text_of(Path::new("docs/benchmarks.md"));
-    let (_, table) = page
-        .split_once("| cell | Thermocline |")
-        .expect("the table");
-    let behind = [
-        "docs/benchmarks/engines.md",
-        "docs/benchmarks/raw/peers.csv",
-    ];
-    let behind: String = behind.iter().map(|file| text_of(Path::new(file))).collect();
-    let cells: BTreeSet<&str> = behind
-        .split(|character: char| !character.is_ascii_digit())
+    let (mut header, mut seen, mut wrong) = (Vec::new(), 0, Vec::new());
+    let mut without: BTreeSet<&str> = BTreeSet::new();
+    for line in page.lines() {
+        if !line.starts_with('|') {
+            header.clear();
+            continue;
+        }
+        let row = cells(line);
+        if header.is_empty() {
+            header = row;
+            continue;
+        }
+        let measured = header.iter().zip(&row).skip(1);
+        let measured = measured.filter(|(name, _)| MEASURED.contains(name));
+        let figures: Vec<String> = measured.flat_map(|(_, cell)| numbers(cell)).collect();
+        if figures.is_empty() {
+            continue;
+        }
+        seen += figures.len();
+        let missing: Vec<&String> = figures.iter().filter(|one| !raw.contains(*one)).collect();
+        let known = WITHOUT_RAW.iter().find(|(first, _)| *first == row[0]);
+        match known {
+            Some((first, command)) => {
+                assert!(page.contains(command), "the page does not say {command}");
+                // A number of two digits may be there by chance.
+                let tells = figures.iter().any(|one| one.len() > 2);
+                assert!(
+                    !tells || !missing.is_empty(),
+                    "{first} has raw results by now"
+                );
+                without.insert(first);
+            }
+            None if !missing.is_empty() => wrong.push(format!("{missing:?} of {line}")),
+            None => {}
+        }
+    }
+    assert!(seen > 60, "{seen} figures were found");
+    assert_eq!(without.len(), WITHOUT_RAW.len(), "{without:?}");
+    assert!(
+        wrong.is_empty(),
+        "no raw results of\n{}\n",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn figures_of_the_readme_are_those_of_the_benchmarks() {
+    let readme = text_of(Path::new("README.md"));
+    let page = text_of(Path::new("docs/benchmarks.md"));
+    let known: BTreeSet<String> = page
+        .lines()
+        .flat_map(|line| cells(line))
+        .flat_map(numbers)
         .collect();
+    let (_, table) = readme
+        .split_once("| operations a second |")
+        .expect("the table");
     let rows = table
         .lines()
         .skip(2)
         .take_while(|line| line.starts_with('|'));
-    let mut seen = 0;
-    for row in rows {
-        for cell in row.split('|').skip(2).take(2) {
-            let rate = cell.split('(').next().unwrap_or_default().replace(' ', "");
-            assert!(cells.contains(rate.as_str()), "{rate} of {row}");
-            seen += 1;
+    let figures: Vec<String> = rows
+        .flat_map(|row| cells(row).split_off(1))
+        .flat_map(numbers)
+        .collect();
+    assert_eq!(figures.len(), 12, "six rows, each beside a rival");
+    let missing: Vec<_> = figures.iter().filter(|one| !known.contains(*one)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn numbers_are_found() {
+    assert_eq!(
+        numbers("8 931/s, 1.4 to 57.9 ms (x86)."),
+        ["8931", "1.4", "57.9", "86"]
+    );
+}
+
+/// Whether a word is the short name of a commit.
+fn is_commit(word: &str) -> bool {
+    let word = word.trim_matches(|character: char| !character.is_ascii_alphanumeric());
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
+    word.len() == 7
+        && word.bytes().all(is_hex)
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_lowercase)
+}
+
+/// Machine and commit stand in tables. A reader of sentences need not step over them.
+#[test]
+fn no_sentence_about_figures_has_a_commit() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        let is_about = [
+            "docs/benchmarks",
+            "docs/explain",
+            "docs/guides",
+            "docs/reliability",
+        ];
+        if !is_about
+            .iter()
+            .any(|place| page.to_string_lossy().starts_with(place))
+        {
+            continue;
+        }
+        for sentence in sentences(&text_of(&page)) {
+            if sentence.split_whitespace().any(is_commit) {
+                wrong.push(format!("{}: {sentence}", page.display()));
+            }
         }
     }
-    assert!(seen >= 20, "the rates were found");
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// The longest line of the changelog, in words.
+const CHANGE_WORDS_MAX: usize = 25;
+
+#[test]
+fn the_changelog_has_a_line_for_each_change() {
+    let page = text_of(Path::new("CHANGELOG.md"));
+    let (_, changes) = page.split_once("\n## ").expect("a version");
+    let mut wrong = Vec::new();
+    for line in changes.lines().skip(1).filter(|line| !line.is_empty()) {
+        let is_item = line.starts_with("* ") && line.ends_with('.');
+        let is_heading = line.starts_with("### ") || line.split(' ').count() == 1;
+        let is_first = line == "The first version.";
+        if !(is_item || is_heading || is_first) {
+            wrong.push(format!("no item: {line}"));
+        }
+        let words = line.split_whitespace().count();
+        if line.contains(". ") || words > CHANGE_WORDS_MAX {
+            wrong.push(format!("{words} words: {line}"));
+        }
+    }
+    let sections = ["### Added", "### Changed", "### Fixed"];
+    assert!(sections.iter().all(|section| changes.contains(section)));
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
 }
 
 /// The sentences of a page, without code, tables, headings and links that stand alone. An item
@@ -234,11 +420,11 @@ fn sentences(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn sentences_of_pages_for_newcomers_are_short() {
-    let plain = pages().into_iter();
-    let plain = plain.filter(|page| PLAIN_PAGES.iter().any(|plain| page.starts_with(plain)));
+fn sentences_are_short() {
+    let ours = pages().into_iter();
+    let ours = ours.filter(|page| !page.starts_with(PRINTED_PAGES));
     let mut wrong = Vec::new();
-    for page in plain {
+    for page in ours {
         for sentence in sentences(&text_of(&page)) {
             let words = sentence.split_whitespace().count();
             if words > WORDS_MAX {
@@ -247,6 +433,15 @@ fn sentences_of_pages_for_newcomers_are_short() {
         }
     }
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+#[test]
+fn the_glossary_is_short() {
+    let page = text_of(Path::new("ARCHITECTURE.md"));
+    let (_, glossary) = page.split_once("## Glossary").expect("a glossary");
+    let words = glossary.lines().filter(|line| line.starts_with("| "));
+    // Its head is no word.
+    assert_eq!(words.count() - 1, GLOSSARY_WORDS);
 }
 
 #[test]

@@ -189,10 +189,10 @@ const OF_MEMORY: [Limit; 5] = [
         "engine/src/memory/floor.rs",
         "FLOOR_SHARE",
         Share,
-        "what makes row directories, indexes or the catalog grow into it gets `53200`",
+        "a statement that makes row directories, indexes or the catalog grow into it gets `53200`",
     ),
     (
-        "what clients cause",
+        "what sessions hold",
         "engine/src/memory/account.rs",
         "CLIENTS_SHARE_DIVISOR",
         Share,

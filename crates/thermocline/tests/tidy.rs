@@ -1,4 +1,4 @@
-//! What a reviewer would otherwise have to repeat: the length of files and of sentences, unfinished marks; where `unsafe`
+//! What a reviewer would otherwise have to repeat: the length of files and of sentences, unfinished marks. Where `unsafe`
 //! and file access may be, head comments, names, and which crate may know which, down to the rooms of the engine. A rule
 //! that stands in the way is changed here, with its reason, and not evaded.
 
@@ -281,7 +281,7 @@ fn a_policy_of_identification_is_in_two_files() {
     );
 }
 
-/// The longest sentence of a comment, in words; a colon or a semicolon ends one.
+/// The longest sentence of a comment, in words. A colon ends one.
 const COMMENT_WORDS_MAX: usize = 30;
 
 /// The sentences of a file's comments, without code, tables and headings, each with the line that
@@ -302,7 +302,7 @@ fn comment_sentences(text: &str) -> Vec<(usize, String)> {
             .iter()
             .any(|mark| words.starts_with(mark));
         if words.is_empty() || begins {
-            let ends = [". ", "? ", "! ", ": ", "; "];
+            let ends = [". ", "? ", "! ", ": "];
             let ended = ends
                 .iter()
                 .fold(paragraph, |text, end| text.replace(end, "\n"));
@@ -334,7 +334,7 @@ fn sentences_of_comments_are_short() {
 
 #[test]
 fn sentences_of_comments_are_found() {
-    let text = "//! One. Two\n//! goes on; three\n//! * four\n//! ```\n//! code\n//! ```\nlet a = 1;\n/// five\n";
+    let text = "//! One. Two\n//! goes on: three\n//! * four\n//! ```\n//! code\n//! ```\nlet a = 1;\n/// five\n";
     let found = comment_sentences(text).into_iter();
     let found: Vec<_> = found.map(|(_, words)| words.trim().to_owned()).collect();
     let found: Vec<_> = found.iter().filter(|words| !words.is_empty()).collect();

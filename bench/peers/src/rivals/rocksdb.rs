@@ -1,7 +1,7 @@
 //! RocksDB, as its tuning guide has it for point reads on a small machine.
 //!
 //! * Bloom filters of 10 bits a key but in the last level (each key that is asked for is
-//!   there), no compression; 4 kB blocks with a hash index inside. Two memtables of 1/32 of
+//!   there), no compression. 4 kB blocks with a hash index inside. Two memtables of 1/32 of
 //!   the limit each, a first level and files in proportion to them.
 //! * `rocksdb`: a block cache (HyperClock) of 74% of the limit, which holds indexes and
 //!   filters, too, so that they are within the limit. `rocksdb-row-cache`: a row cache of

@@ -2,7 +2,7 @@
 //! six transactions, most of them on a few hot customers.
 //!
 //! The amounts are constants, as in the workload's usual implementations, so that the sum of
-//! all balances after a run follows from what was committed; it is checked to the hundredth.
+//! all balances after a run follows from what was committed. It is checked to the hundredth.
 //!
 //! | module | holds |
 //! |---|---|

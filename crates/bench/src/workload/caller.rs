@@ -2,7 +2,7 @@
 //! connection and its prepared statements.
 //!
 //! A transaction that another one stood in the way of (40001, 40P01) is rolled back and
-//! tried again, as a client has to, after a short random wait that grows; how often is counted.
+//! tried again, as a client has to, after a short random wait that grows. How often is counted.
 
 use std::sync::Arc;
 use std::time::Duration;

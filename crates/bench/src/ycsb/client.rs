@@ -1,7 +1,7 @@
 //! What a client does: one operation after the other until the time is over.
 //!
 //! Several clients share a thread. One that waits (for the device, the log, the
-//! network) lets others go on; while none waits, none is interrupted, so that
+//! network) lets others go on. While none waits, none is interrupted, so that
 //! the hot path is measured without the cost of switching.
 
 use std::cell::{Cell, RefCell};

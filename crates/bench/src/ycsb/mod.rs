@@ -42,7 +42,7 @@ pub struct Options {
     /// The database's directory; loaded when it is empty, used again otherwise.
     #[arg(short = 'D', long, default_value = "thermocline-ycsb")]
     pub data_dir: PathBuf,
-    /// Measures a server over the wire instead, e.g. postgres://postgres@127.0.0.1:5433/postgres.
+    /// Measure a server over the wire instead, e.g. postgres://postgres@127.0.0.1:5433/postgres.
     #[arg(long, conflicts_with_all = ["memory_limit"])]
     pub url: Option<String>,
     /// With --url: the server's process, to sample its memory and its device traffic.
@@ -63,8 +63,8 @@ pub struct Options {
     /// Threads; over the wire, connections.
     #[arg(long, default_value_t = 2)]
     pub threads: usize,
-    /// Operations under way at a time, over all threads. Default: 16 a thread
-    /// in process, one a connection over the wire.
+    /// Operations under way at a time, over all threads [default: 16 for each thread
+    /// in process, one for each connection over the wire]
     #[arg(long)]
     pub in_flight: Option<usize>,
     /// Seconds before measuring begins.
@@ -89,10 +89,10 @@ pub struct Options {
     /// The seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Loads the table and ends.
+    /// Load the table, and end.
     #[arg(long)]
     pub load_only: bool,
-    /// Writes the report to this file, too.
+    /// Write the report to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
     /// Rows that a read asks for at once, by `get_many`; in process, with --reads 1.

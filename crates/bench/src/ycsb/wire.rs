@@ -2,8 +2,8 @@
 //! operations pipelined on each when more are in flight than connections.
 //!
 //! What only the server's machine can tell (memory, device traffic) is measured
-//! when its process is named, is on this machine and is the server's only one;
-//! what was in memory is not visible to a client.
+//! when its process is named, is on this machine and is the server's only one.
+//! What was in memory is not visible to a client.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -225,7 +225,7 @@ fn hdd() -> EmulatedProfile {
 }
 
 /// Seagate Archive v2, 5900 rpm. Its cache and the number of its bands are scaled down as
-/// the databases here are (20 GB and bands of 20 MB on a disk of 5 TB); what one band takes
+/// the databases here are (20 GB and bands of 20 MB on a disk of 5 TB). What one band takes
 /// to be cleaned is not.
 fn smr() -> EmulatedProfile {
     EmulatedProfile {

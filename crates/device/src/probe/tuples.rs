@@ -1,5 +1,5 @@
-//! The paper's microbenchmark (000 §2), shortened: a hash table on the device, tuples of 1 KB;
-//! half reads and half writes of keys by Zipf's law, one thread, 1 or 64 tuples an operation,
+//! The paper's microbenchmark (000 §2), shortened: a hash table on the device, tuples of 1 KB.
+//! Half reads and half writes of keys by Zipf's law, one thread, 1 or 64 tuples an operation,
 //! each write synced.
 //!
 //! A bucket holds what one operation takes. On a device of sectors a single tuple has a sector

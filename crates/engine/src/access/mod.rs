@@ -2,9 +2,9 @@
 //!
 //! `Access` gives a statement's body rows with the visibility of its
 //! transaction, and takes its changes. A tuple that is evicted is noted and
-//! skipped: the run goes on as a pre-pass that finds out all that is needed
-//! from the device (004 §3.3). Its changes are undone, and the body is run
-//! again when the tuples are there.
+//! skipped: the run becomes a pre-pass, which collects the tuples that the
+//! statement needs from the device (004 §3.3). Its changes are undone, and the
+//! body runs again when the tuples are there.
 
 mod commands;
 mod counting;

@@ -1,12 +1,12 @@
 //! Replacing or deleting the row that has a key, whatever it was.
 //!
 //! What an update or a delete needs of the old tuple is its key, for the indexes, and its
-//! image, for snapshots. Where there is one index, which knows the keys of evicted rows (a
-//! B+tree has them; the hash of an integer keeps all of it,
-//! [`thermocline_storage::key_hash`]), and no snapshot is open, nothing of it is needed: an
-//! evicted row is replaced or deleted without a read, and its record becomes a hole.
+//! image, for snapshots. A B+tree has the keys of evicted rows, and the hash of an integer keeps
+//! all of it ([`thermocline_storage::key_hash`]). Where the only index is such a one and no
+//! snapshot is open, nothing of the old tuple is needed: an evicted row is replaced or deleted
+//! without a read, and its record becomes a hole.
 //!
-//! A snapshot that opens before the commit is found out by it ([`Access::unseen`]); the run
+//! A snapshot that opens before the commit is found out by it ([`Access::unseen`]). The run
 //! is taken back then, the tuples are fetched, and the next run changes them as any update
 //! or delete does.
 
@@ -35,7 +35,7 @@ enum Known {
 
 impl Access<'_> {
     /// Replaces the tuple of the visible row that has this full key in `index`, which is
-    /// unique; None if there is none, or if it is evicted and has to be read first. As
+    /// unique. None if there is none, or if it is evicted and has to be read first. As
     /// [`Access::get`] and [`Access::update`], but an evicted row is not read if that can be
     /// avoided ([`Table::knows_keys`]).
     pub fn overwrite(

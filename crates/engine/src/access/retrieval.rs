@@ -1,5 +1,5 @@
 //! Retrieval and merge, as a run sees them: an evicted tuple that it comes to is noted, and read
-//! when the run has been taken back, or read while the partition is held (000 §4.1); one that
+//! when the run has been taken back, or read while the partition is held (000 §4.1). One that
 //! was read becomes hot, alone or with all of its block, or is used beside the table (000 §4.2,
 //! 004 §3.4). By the policy of the table.
 
@@ -21,7 +21,7 @@ use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
 use crate::rows::row_state::TablePartition;
 
 /// A run reads so many bytes while it holds its partitions, and no more than lets it be a small one
-/// ([`crate::memory::fetched`]), but one read; what comes to more is noted, and read as by
+/// ([`crate::memory::fetched`]), but one read. What comes to more is noted, and read as by
 /// abort-and-restart.
 const NOW_BYTES_MAX: u64 = 4 << 20;
 

@@ -2,11 +2,11 @@
 //!
 //! A backup is a directory with generations. Each is a checkpoint's files, the
 //! log from there to the moment of the backup, and the blocks that the
-//! checkpoint names; blocks and images never change and their names are never
+//! checkpoint names. Blocks and images never change and their names are never
 //! used again, so that a generation holds only what no earlier one has. All that
 //! is copied is verified on the way. While one is made, checkpoints remove no
 //! files and no log until images and log are copied, and no block's space is
-//! used again until the end; nobody waits for it.
+//! used again until the end. Nobody waits for it.
 //!
 //! Here a generation is made; `place` is where it may go, `generation` what it
 //! looks like, `restore` how a directory comes of it. A crash at any point leaves the generations before.
@@ -112,8 +112,8 @@ impl Parts {
     /// bytes done and bytes in all.
     ///
     /// # Errors
-    /// 55006 when a backup is under way, 55000 when `target` is neither empty nor
-    /// holds backups of this database, 58P02 when a stranger's file is in the way; damage is named; the device's errors. Then there is no
+    /// 55006 when a backup is under way. 55000 when `target` is neither empty nor
+    /// holds backups of this database, 58P02 when a stranger's file is in the way; damage, named; the device's errors. Then there is no
     /// new generation, and those before are as they were.
     pub fn backup(
         &self,

@@ -82,7 +82,7 @@ impl Survey {
         let mut others = names.iter().filter(|_| !anywhere);
         let other = others.find(|name| *name != BEGUN || !has_begun);
         if let (true, None, Some(file)) = (generations.is_empty(), &begun, other) {
-            return Err(refused(&format!("it is not empty: {file} is in it")));
+            return Err(refused(&format!("{file} is no file of a backup")));
         }
         let mut survey = Survey {
             leftovers: Vec::new(),
@@ -285,7 +285,7 @@ impl Parts {
             match entries.first() {
                 None => {}
                 Some(first) if !entries.iter().any(of_a_backup) => {
-                    return Err(refused(&format!("it is not empty: {first} is in it")));
+                    return Err(refused(&format!("{first} is no file of a backup")));
                 }
                 Some(_) => {
                     let device = FileDevice::for_reading(&resolved).map_err(failed)?;
@@ -346,7 +346,7 @@ impl Parts {
             .map_err(|e| Error::io(e, "listing the archive"))?;
         let other = |name: &&String| *name == MANIFEST || Generation::number_in(name).is_some();
         if let Some(name) = names.iter().find(other) {
-            return Err(refused(format!("{name} is in it")));
+            return Err(refused(format!("{name} is no file of an archive")));
         }
         let mut segments = names.iter().filter(|name| is_segment(name));
         for segment in [segments.next(), segments.next_back()]

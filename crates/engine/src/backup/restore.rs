@@ -78,7 +78,7 @@ pub fn restore(
     if let Some(file) = present.iter().find(|f| *f != SETTINGS) {
         return Err(Error::catalog(
             "55000",
-            format!("the new directory is not empty: {file} is in it"),
+            format!("the new directory is not empty, and has {file}"),
         ));
     }
     let generation = choose(Generation::read_all(&**backup)?, options)?;

@@ -141,7 +141,10 @@ pub(crate) fn is_read_by_none(catalog: &Catalog, oid: u32) -> Result<()> {
         None => Ok(()),
         Some(view) => Err(Error::catalog(
             "2BP01",
-            format!("view {} depends on it", view.name),
+            format!(
+                "cannot drop the relation because view {} depends on it",
+                view.name
+            ),
         )),
     }
 }
@@ -228,7 +231,7 @@ pub(crate) fn drop_tablespace(catalog: &mut Catalog, oid: u32) -> Result<()> {
         return Err(Error::Refused {
             sqlstate: "55000",
             message: format!(
-                "tablespace \"{}\" is not empty: table \"{}\" has it",
+                "tablespace \"{}\" is not empty: table \"{}\" belongs there",
                 def.name, table.def.name
             ),
             hint: "Move its tables first: ALTER TABLE ... SET TABLESPACE pg_default.",

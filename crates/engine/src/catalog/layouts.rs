@@ -120,8 +120,8 @@ impl TableDef {
                 return Err(Error::catalog(
                     "54000",
                     format!(
-                        "columns were added to table \"{}\" too often: its rows have {LAYOUTS_MAX} \
-                         layouts; copy it into a new table",
+                        "cannot add another column to table \"{}\": its rows have {LAYOUTS_MAX} \
+                         layouts, the most there can be; copy the rows into a new table",
                         self.name
                     ),
                 ));

@@ -93,7 +93,10 @@ pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
     let user = user.or(function.map(|def| &def.name));
     match user.or(view.map(|view| &view.name)) {
         None => Ok(()),
-        Some(name) => Err(Error::catalog("2BP01", format!("{name} depends on it"))),
+        Some(name) => Err(Error::catalog(
+            "2BP01",
+            format!("cannot drop the type because {name} depends on it"),
+        )),
     }
 }
 

@@ -1,11 +1,16 @@
 //! Checking a whole directory while no database is open on it: whatever a
 //! restart or a statement would come upon, and what they would not.
 //!
-//! Checked are: the manifest; the superblock and the Block Table; each
-//! partition's image; each block's header and checksums, and each record in it
-//! against the row directory and the indexes (`rows`); the log from where a
-//! restart needs it on, record by record (`log`). Nothing is changed. One
-//! partition's directory and indexes and one block are in memory at a time.
+//! Checked are:
+//!
+//! * the manifest, the superblock and the Block Table;
+//! * each partition's image;
+//! * each block's header and checksums, and each record in it against the row directory and
+//!   the indexes (`rows`);
+//! * the log from where a restart needs it on, record by record (`log`).
+//!
+//! Nothing is changed. One partition's directory and indexes and one block are in memory at a
+//! time.
 //!
 //! Damage does not end the check: what can still be read is. What can't be
 //! checked at all (no database there, a device that fails) is an error.

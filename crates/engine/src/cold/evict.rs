@@ -1,8 +1,8 @@
 //! Eviction: cold tuples leave memory in blocks (004 §3.2).
 //!
 //! The policy says which tuples of a table in a partition are to leave
-//! ([`crate::policy::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
-//! without the lock; then the directory words are swung, but only of tuples
+//! ([`crate::policy::identification`]). What it gives out is copied into a block in short turns under the partition's lock. The block is written
+//! without the lock. Then the directory words are swung, but only of tuples
 //! that nobody has changed meanwhile. A clean tuple, one that came from a block
 //! and was not changed, leaves without a write.
 //!

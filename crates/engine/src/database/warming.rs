@@ -3,7 +3,7 @@
 //!
 //! A restart brings every tuple up cold, with the temperature that the last
 //! checkpoint kept in its word. The directories are swept a few times, each
-//! time for cooler tuples; what is found is read in the order of its blocks and
+//! time for cooler tuples. What is found is read in the order of its blocks and
 //! becomes hot, as long as there is room that nobody else wants. While
 //! statements wait for tuples of their own, the device is theirs half the time.
 

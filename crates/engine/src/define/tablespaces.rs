@@ -81,7 +81,7 @@ impl Parts {
                 && places.values().all(|place| place.number != *number)
         };
         def.number = (HOME + 1..u16::MAX).find(is_free).ok_or_else(|| {
-            Error::catalog("54000", "there are as many tablespaces as there can be")
+            Error::catalog("54000", "too many tablespaces; drop one that is not used")
         })?;
         let archive = self.settings().archive.as_ref();
         let ours = [self.device().path(), archive.and_then(|a| a.path())];
@@ -287,7 +287,7 @@ pub fn check_option(name: &str, text: &str) -> Result<()> {
         Some(Ok(())) => Ok(()),
         Some(Err(may_be)) => Err(Error::catalog(
             "22023",
-            format!("invalid value for option \"{name}\": \"{text}\"; it may be {may_be}"),
+            format!("invalid value for option \"{name}\": \"{text}\"; valid values: {may_be}"),
         )),
         None => Err(Error::catalog(
             "22023",

@@ -6,7 +6,7 @@
 //! one a reader. Nothing here is synced: nobody needs it after this process.
 //!
 //! Guarantees: a record is read as it was written, or the error names the damage (each has a
-//! checksum over its bytes and its position); all files together stay within `temp_file_limit`
+//! checksum over its bytes and its position). All files together stay within `temp_file_limit`
 //! (53400), and leave room on the device for the log and the blocks (53100). A file that failed
 //! to be written refuses everything after that.
 

@@ -2,9 +2,9 @@
 //! virtual machine is moved alive.
 //!
 //! Pages that changed since the last checkpoint are copied in short turns under
-//! the partition's lock; what changed meanwhile is copied again, in rounds that
-//! get smaller; the last and smallest turn is the partition's cut. A page whose
-//! changed tuples are not in a block yet waits for the next round; the tuples
+//! the partition's lock. What changed meanwhile is copied again, in rounds that
+//! get smaller. The last and smallest turn is the partition's cut. A page whose
+//! changed tuples are not in a block yet waits for the next round. The tuples
 //! that are still changing at the cut go into the image themselves, so that
 //! nothing is written to a device under the lock.
 

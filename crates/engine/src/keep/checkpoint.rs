@@ -5,7 +5,7 @@
 //! image file ([`crate::keep::capture`]). The last, short turn under the partition's
 //! lock is its cut: the log up to it is not needed for this partition any
 //! more. The manifest goes last. A partition's image is a *base*, which has all
-//! pages, and *deltas*, which have those that changed; when the deltas have
+//! pages, and *deltas*, which have those that changed. When the deltas have
 //! grown to half of their base, a new base takes their place.
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! values. What its transactions change has a share of its own ([`crate::parts::changes`]). Who gets nothing waits or is told 53200; nobody
 //! else notices.
 //!
-//! Guarantees: the accounts together never hold more than the share; one account
-//! never more than half of it; the last quarter of the share is for accounts that
+//! Guarantees: the accounts together never hold more than the share. One account
+//! never more than half of it. The last quarter of the share is for accounts that
 //! hold little, so that small sessions go on whatever large ones do. A [`Charge`]
 //! gives back what it holds when it is dropped. What waits is served in order, and
 //! no wait is without end: two that hold what the other waits for get an error after

@@ -4,7 +4,7 @@
 //! that grows takes more and more of the limit by them. What is left for rows becomes so
 //! little that every statement reads the device, for everybody, long before anything is full.
 //! So directories, indexes and the catalog may grow up to the limit less the floor, less what
-//! the program itself needs; the operator is warned before, and then whoever would make them
+//! the program itself needs. The operator is warned before, and then whoever would make them
 //! grow is refused, with the figures. Reads, deletes and updates go on.
 //!
 //! What the program needs is measured: the least, over some time, of what is resident

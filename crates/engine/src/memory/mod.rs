@@ -1,7 +1,7 @@
 //! `memory_limit`: a promise about the process's resident memory (design
 //! point 7).
 //!
-//! The resident size is read from the kernel every few milliseconds; between
+//! The resident size is read from the kernel every few milliseconds. Between
 //! two readings the growth of the arena, of what clients cause and of what they fetch is added, which
 //! is where memory comes from fastest. Above the soft line the evictor works; above the hard line writers
 //! wait (they do not fail); merges of fetched tuples stop before that. What is

@@ -464,8 +464,8 @@ impl Parts {
         taken.map_err(|_| {
             Error::catalog(
                 "54000",
-                "too many tables were made and emptied in the data directory: restore a dump into \
-                 a new one",
+                "too many tables were created and emptied in the data directory; restore a dump \
+                 into a new data directory",
             )
         })
     }

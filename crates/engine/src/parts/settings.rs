@@ -33,7 +33,7 @@ pub struct Settings {
     pub clock: Arc<dyn Clock>,
     /// The process's resident memory stays below this, in bytes.
     pub memory_limit: u64,
-    /// Partitions: a power of two; 0 chooses eight a core. A directory keeps
+    /// Partitions: a power of two; 0 chooses eight for each core. A directory keeps
     /// the number it was made with.
     pub partitions: u16,
     /// Before-images that open snapshots need may take so many bytes, then the oldest

@@ -197,8 +197,8 @@ impl<'c, 'a> Call<'c, 'a> {
     /// Inserts a row with a value for each column.
     ///
     /// # Errors
-    /// 23505 if a unique key is taken; 23502 for a NULL that is refused; 42601
-    /// for too few or too many values; 38000 if its partition is not held; those
+    /// 23505 if a unique key is taken. 23502 for a NULL that is refused. 42601
+    /// for too few or too many values. 38000 if its partition is not held. Those
     /// of the conversion.
     pub fn insert(&mut self, table: &Table, values: &[Value]) -> Result<()> {
         self.encode(table, values)?;
@@ -353,7 +353,7 @@ impl<'c, 'a> Call<'c, 'a> {
         Err(Error::raised(
             "38000",
             format!(
-                "procedure {} came to a row of \"{}\" outside of the reach that it declares",
+                "procedure {} came to a row of \"{}\" outside of its declared reach",
                 self.procedure.name, table.def.name
             ),
         ))
@@ -366,8 +366,8 @@ impl<'c, 'a> Call<'c, 'a> {
         Err(Error::raised(
             "38000",
             format!(
-                "procedure {} needs rows of \"{}\" that may lie in any partition: it has to \
-                 declare Reach::All",
+                "procedure {} needs rows of \"{}\" that may lie in any partition; declare \
+                 Reach::All",
                 self.procedure.name, table.def.name
             ),
         ))

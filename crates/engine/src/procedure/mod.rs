@@ -2,7 +2,7 @@
 //!
 //! A call is one serial transaction. It holds the partitions that the procedure
 //! declares from its arguments, and runs from beginning to end under their
-//! locks; a tuple that is evicted makes the run a pre-pass, and the body is run
+//! locks. A tuple that is evicted makes the run a pre-pass, and the body is run
 //! again ([`crate::access`]). A body may therefore run more than once, and must
 //! have no effect but through its [`Call`].
 //!
@@ -237,7 +237,7 @@ impl Procedure {
             return Err(Error::raised(
                 "38000",
                 format!(
-                    "procedure {} returned {} values, not the {} that it declares",
+                    "procedure {} returned {} values, not the {} of its declaration",
                     self.name,
                     values.len(),
                     self.results.len()

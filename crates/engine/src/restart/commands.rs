@@ -2,7 +2,7 @@
 //! the records before have left it, and has to do what it did.
 //!
 //! Nobody else is there: no locks, no snapshots. Rows of transactions that were
-//! open are there, unseen; one that stands in the way of a recorded row number
+//! open are there, unseen. One that stands in the way of a recorded row number
 //! or a unique key had been rolled back when the procedure ran.
 
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl Tail {
             Error::raised(
                 "42883",
                 format!(
-                    "the log has a call of procedure {}, which is not registered: open the \
-                     database with it in the configured procedures",
+                    "the log has a call of procedure {}, which is not registered; register the \
+                     procedure, and open the database again",
                     command.name
                 ),
             )

@@ -497,7 +497,7 @@ fn timed<T>(db: &Parts, spent_us: &AtomicU64, work: impl FnOnce() -> T) -> T {
 
 /// Drops the indexes of an image that the checkpoint's definitions do not name. A transaction
 /// that was open had built them. What the log's tail says of their tables is applied by these
-/// definitions until the transaction commits, so they would lack what it changed; if it does,
+/// definitions until the transaction commits, so they would lack what it changed. If it does,
 /// they are built anew.
 fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Table>>) {
     for (storage, rows) in state.tables.all_rows_mut() {

@@ -2,9 +2,9 @@
 //!
 //! The manifest is read, and the log's tail: then the catalog, the sequences and the numbers
 //! of transactions are what they will be, and the database serves. Each partition comes by
-//! itself (`loading`): its image is read, through a buffer, with every tuple evicted;
-//! its share of the tail is applied, from its own cut on; rows of transactions that have no
-//! commit record are removed; then it is there. Statements wait for those that they need
+//! itself (`loading`): its image is read, through a buffer, with every tuple evicted.
+//! Its share of the tail is applied, from its own cut on. Rows of transactions that have no
+//! commit record are removed. Then it is there. Statements wait for those that they need
 //! ([`crate::rows::arrivals`], `there`). All of it keeps the same memory limit as later: the evictor works
 //! meanwhile. Without background threads all partitions are there when the database is open.
 

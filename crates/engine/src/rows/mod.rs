@@ -1,4 +1,4 @@
-//! Rows: a partition's tables behind one lock, whatever kind they are of ([`kind`]); what a row goes
+//! Rows: a partition's tables behind one lock, whatever kind they are of ([`kind`]). What a row goes
 //! through ([`row_state`]), how one is read that has left ([`fetch`], [`row_group`],
 //! [`group_scan`]), and what it was before ([`versions`]).
 //!

@@ -2,8 +2,8 @@
 //! a table's rows. So it does with its place in the policy's order and what is said of its
 //! copy on a device.
 //!
-//! A row is *free* (its number is nobody's), *hot* (its tuple is in the heap); *cold* (it is on
-//! a device only) or *dead* (deleted, while its number is still somebody's). Of a hot tuple's
+//! A row is *free* (its number is nobody's), *hot* (its tuple is in the heap), *cold* (it is on
+//! a device only) or *dead* (deleted, its number still in use). Of a hot tuple's
 //! copy the tuple's header tells: there is none (*dirty*), one is being made (*copying*), or
 //! there is one (*clean*).
 //!

@@ -2,10 +2,11 @@
 //! point 2). They lie beside the tuples, in the partition, so that a tuple
 //! pays nothing for them while no snapshot is open.
 //!
-//! The list is in commit order. It serves three readers: a snapshot that wants
-//! the image of a row as it was; an index scan of a snapshot that looks for
-//! rows which have left the index; the validation of a transaction that wants
-//! to know what changed since its snapshot.
+//! The list is in commit order. It serves three readers:
+//!
+//! * a snapshot that wants the image of a row as it was;
+//! * an index scan of a snapshot that looks for rows which have left the index;
+//! * the validation of a transaction that wants to know what changed since its snapshot.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

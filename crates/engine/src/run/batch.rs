@@ -1,7 +1,7 @@
 //! Many rows by their keys at once.
 //!
 //! The keys of one partition are looked up under one lock, their cache lines
-//! asked for before the first is touched; what is evicted of all of them is read
+//! asked for before the first is touched. What is evicted of all of them is read
 //! from the device together.
 
 use std::ops::Range;

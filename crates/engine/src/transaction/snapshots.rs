@@ -1,8 +1,8 @@
 //! The order of commits, and the snapshots that are open. A commit pays two words for it: it takes
 //! the next timestamp, and looks whether anybody needs what it replaces.
 //!
-//! Guarantees: a snapshot sees a commit whole or not at all; what a commit replaced is kept if a
-//! snapshot is open that does not see it, unless that was ended; a commit that keeps nothing
+//! Guarantees: a snapshot sees a commit whole or not at all. What a commit replaced is kept if a
+//! snapshot is open that does not see it, unless that was ended. A commit that keeps nothing
 //! ([`Snapshots::begin_unseen`]) has no snapshot beside it. `tests/models.rs` has each interleaving
 //! of these tried. Assumes that a commit holds the locks of all partitions that it changes, and
 //! that whoever reads by a snapshot takes them after it opened.

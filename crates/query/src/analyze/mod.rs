@@ -203,8 +203,8 @@ pub fn analyze(
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(
-            "a statement that is no query is not supported as a query",
-            "Use SELECT, VALUES or WITH.",
+            "a statement other than SELECT or VALUES is not supported as a query",
+            "Send the statement by itself.",
         ));
     };
     let mut query = analyzer.query(select, None)?;

@@ -54,14 +54,14 @@ pub fn analyze_scalar(
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(
-            "a statement is not supported as an expression",
+            "a statement other than SELECT is not supported as an expression",
             "Write an expression.",
         ));
     };
     let mut query = analyzer.query_undecided(select)?;
     let [target] = query.targets.as_mut_slice() else {
         return Err(QueryError::unsupported(
-            "an expression of several columns is not supported",
+            "several columns in place of one expression are not supported",
             "Write one expression, or a ROW(...).",
         ));
     };

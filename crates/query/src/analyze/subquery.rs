@@ -94,7 +94,7 @@ impl Analyzer<'_> {
         match link.subselect() {
             Node::SelectStmt(select) => self.query(select, None),
             _ => Err(QueryError::unsupported(
-                "only queries can stand in an expression",
+                "a change of rows is not supported in an expression",
                 "Make the change in WITH.",
             )
             .at(link.location)),

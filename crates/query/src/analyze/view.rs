@@ -80,7 +80,7 @@ impl Analyzer<'_> {
         match same {
             true => Ok(query),
             false => Err(QueryError::unsupported(
-                "a view gives columns of other types than when it was made",
+                "a view gives columns of other types than at its creation",
                 "Create the view anew.",
             )),
         }

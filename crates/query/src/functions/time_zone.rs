@@ -90,7 +90,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     ),
 ];
 
-/// How far a zone is west of Greenwich when its clocks show this; the zone is a
+/// How far a zone is west of Greenwich when its clocks show this. The zone is a
 /// name, an abbreviation or a number with a sign that is meant as ISO means it.
 pub(super) fn plain_west(name: &str, fields: &Fields) -> Result<i32> {
     if name.starts_with(|letter: char| letter.is_ascii_digit()) {

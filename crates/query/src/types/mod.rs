@@ -149,8 +149,8 @@ pub fn all() -> impl Iterator<Item = &'static Type> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The base type with this number; of a type that a user made, what is common to its class, and of
-/// a domain what is known of the type at its bottom.
+/// The base type with this number. For a type that a user made it is what is common to its class,
+/// and for a domain what is known of the type at its bottom.
 #[must_use]
 pub fn by_oid(oid: u32) -> Option<&'static Type> {
     match user::Class::of(oid) {

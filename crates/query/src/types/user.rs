@@ -1,5 +1,5 @@
 //! Types that users make. What a number means is told to the whole process ([`register`]), since
-//! values are read and shown where no catalog is at hand; who told it keeps it ([`UserType`]) for
+//! values are read and shown where no catalog is at hand. Who told it keeps it ([`UserType`]) for
 //! as long as there is such a type. A number says by itself of which class its type is.
 
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 //! share of `memory_limit`, so that sorts and hash tables of any number of
 //! statements together never take what the rows need. What is taken is charged
 //! to the engine's limit, which evicts to make room. Operators that can go on
-//! with files (sorts, aggregations, nested loops; `spilling.rs`) are sent there when most of
-//! the share is used and they have more than their part; others fail with
+//! with files (sorts, aggregations, nested loops. `spilling.rs`) are sent there when most of
+//! the share is used and they have more than their part. Others fail with
 //! 53200 and say what to change.
 
 use std::fmt;

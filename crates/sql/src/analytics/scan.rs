@@ -2,7 +2,7 @@
 //! implements no insert, update or delete, so that no plan can write.
 //!
 //! The engine's partitions are dealt out to as many streams as there are
-//! cores; a stream reads its partitions one after the other, chunk by chunk,
+//! cores. A stream reads its partitions one after the other, chunk by chunk,
 //! and hands on a batch whenever one is full. Evicted tuples are read by the
 //! snapshot in batches; dropping the stream ends the reading. Where no column is wanted, the rows are
 //! counted and not read.

@@ -74,7 +74,9 @@ impl Threads {
             })
             .on_thread_park(thermocline_device::return_memory_if_asked)
             .build()
-            .map_err(|error| SqlError::new("53000", format!("starting threads: {error}")))?;
+            .map_err(|error| {
+                SqlError::new("53000", format!("could not start a thread: {error}"))
+            })?;
         Ok(runtime.insert(started).handle().clone())
     }
 }

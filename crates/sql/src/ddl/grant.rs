@@ -1,5 +1,5 @@
 //! GRANT, REVOKE and ALTER … OWNER TO. Who grants is the owner, or a role with the grant option
-//! for what it has; what hangs on a revoked grant option goes with CASCADE, and stands in the
+//! for what it has. What hangs on a revoked grant option goes with CASCADE, and stands in the
 //! way without it.
 
 use thermocline_engine::authority::{Authority, Grant, Object, Privileges};

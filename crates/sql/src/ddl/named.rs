@@ -1,5 +1,5 @@
 //! The names in texts that are kept, where they stand and what they mean. A text is kept with the
-//! schemas of what it names written out, so that it means the same by any search path; whoever
+//! schemas of what it names written out, so that it means the same by any search path. Whoever
 //! shows it writes those names as they are seen by then.
 
 use pg_raw_parse::nodes::A_Const;

@@ -102,7 +102,7 @@ pub(super) fn read(options: &[(String, String)]) -> Result<TableOptions> {
             _ => match check_option(name, value) {
                 Some(Ok(())) => {}
                 Some(Err(may_be)) => {
-                    return Err(invalid(name, value).with_hint(format!("It may be {may_be}.")));
+                    return Err(invalid(name, value).with_hint(format!("Valid values: {may_be}.")));
                 }
                 None => return Err(unrecognized(name)),
             },
@@ -145,7 +145,7 @@ fn invalid(name: &str, value: &str) -> SqlError {
 #[cold]
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
-        "Known are partition_key, evictable, primary_key, and for the policy identification, \
+        "Known options are partition_key, evictable, primary_key, and for the policy identification, \
          cold_tablespace, alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size, compaction, \
          fill_factor and policy, and of column tables unload_priority; \
          fillfactor is accepted and ignored.",

@@ -1,5 +1,5 @@
 //! Statements over a large table that no index bounds. A snapshot is scanned
-//! in chunks that hold no partition for long; UPDATE and DELETE then change
+//! in chunks that hold no partition for long. UPDATE and DELETE then change
 //! each chunk's rows in a step of their own, looking again whether the row
 //! still qualifies. Without a transaction they get one, so that the statement
 //! is atomic.

@@ -166,7 +166,7 @@ pub(super) fn set_schema(statement: &AlterObjectSchemaStmt) -> Result<Statement>
 pub(super) fn create_schema(statement: &CreateSchemaStmt) -> Result<Statement> {
     if !statement.schema_elts().is_empty() {
         return Err(SqlError::unsupported(
-            "CREATE SCHEMA with definitions in it is not supported",
+            "CREATE SCHEMA with definitions is not supported",
             "Write the definitions as statements of their own.",
         ));
     }

@@ -237,7 +237,7 @@ mod absent {
 
     fn refusal() -> SqlError {
         SqlError::unsupported(
-            "queries of the analytical path are not supported in a build without them",
+            "joins, aggregates and other large queries are not supported in a build without \"analytics\"",
             "Build with the feature \"analytics\".",
         )
     }

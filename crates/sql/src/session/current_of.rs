@@ -1,5 +1,5 @@
 //! `UPDATE` and `DELETE … WHERE CURRENT OF` a cursor. A cursor that may stand on rows of tables has
-//! their numbers as columns behind those that its client sees; a change takes the number of the
+//! their numbers as columns behind those that its client sees. A change takes the number of the
 //! row that was fetched last.
 //!
 //! A number stays a row's own for as long as nobody else can delete the row: in a transaction

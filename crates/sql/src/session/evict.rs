@@ -53,7 +53,7 @@ impl Session {
                 ),
             )
             .with_hint(
-                "It takes a table and a number of bytes: CALL thermocline.evict('t', 1000000).",
+                "Give a table and a number of bytes: CALL thermocline.evict('t', 1000000).",
             ));
         }
         let arguments = self.call_arguments(&EVICT_PARAMETERS, call, run.parameters)?;

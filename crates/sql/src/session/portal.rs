@@ -1,6 +1,6 @@
 //! Portals: a statement with its parameters, and the rows not yet taken from
 //! it. Cursors of SQL are portals too and share their names. An analytical
-//! result stays a stream while nobody else needs its turn (`unread.rs`); the rows of the
+//! result stays a stream while nobody else needs its turn (`unread.rs`). The rows of the
 //! short path, and of statements that write, are kept once somebody takes only some of them.
 
 use std::sync::Arc;

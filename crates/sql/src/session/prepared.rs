@@ -1,4 +1,4 @@
-//! Prepared statements and plans. A text is parsed once; a statement is bound
+//! Prepared statements and plans. A text is parsed once. A statement is bound
 //! once and again only when the catalog, the search path, the role or the size of a
 //! table it scans has changed. SQL's PREPARE and the protocol's Parse share
 //! one name space. Texts of the simple protocol that come again are kept too.

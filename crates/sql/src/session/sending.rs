@@ -1,5 +1,5 @@
 //! From results to the client, who may be slower than we are, or not read at all. A stream
-//! is read no further than the client takes it, and is at rest meanwhile (`unread.rs`); what
+//! is read no further than the client takes it, and is at rest meanwhile (`unread.rs`). What
 //! is there as a whole goes to a temporary file if it is much and the client waits.
 
 use std::future::poll_fn;

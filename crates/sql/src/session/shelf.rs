@@ -1,6 +1,6 @@
 //! What sessions keep so as not to parse and bind it again: prepared statements, texts of
 //! simple queries. It is idle most of the time, and leaves when somebody asks for memory and
-//! there is none, what was used least lately first, whichever session's it is; its owner makes
+//! there is none, what was used least lately first, whichever session's it is. Its owner makes
 //! it again from its text.
 //!
 //! Time is counted in rounds: one passes with each call for memory, so that a use is two loads

@@ -43,7 +43,7 @@ pub(super) struct Waits {
 }
 
 impl SessionContext {
-    /// Stops what the session with this number does, or the session; false when there is no
+    /// Stops what the session with this number does, or the session. False when there is no
     /// such session, or when it did not end in time, of which the client is warned.
     ///
     /// # Errors

@@ -222,10 +222,11 @@ impl Session {
             ));
         }
         if !directory.starts_with('/') {
-            return Err(SqlError::new(
-                "42602",
-                "relative path not allowed for BACKUP: it is a directory of the server's machine",
-            ));
+            return Err(
+                SqlError::new("42602", "relative path not allowed for BACKUP")
+                    .with_detail("BACKUP writes into a directory of the server's machine.")
+                    .with_hint("Give the path from the root on."),
+            );
         }
         let options = BackupOptions {
             bytes_per_second: max_rate.map(|kilobytes| kilobytes << 10),

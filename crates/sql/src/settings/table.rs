@@ -147,7 +147,7 @@ const SETTINGS: &[Definition] = &[
         "deadlock_timeout",
         "1s",
         Kind::Milliseconds,
-        "Accepted for compatibility; a circle of waits is found when it closes.",
+        "Accepted for compatibility; a deadlock is found when the last of its waits begins.",
     )),
     user(
         "default_table_access_method",

@@ -291,7 +291,7 @@ impl Planner<'_> {
     fn locked_before(&mut self, query: &mut Query, columns: &[Column]) -> Result<usize> {
         if refers_out(query, 1) {
             return Err(SqlError::unsupported(
-                "a row lock in a query that depends on those around it is not supported",
+                "a row lock in a correlated query is not supported",
                 "Lock the rows by a statement of its own before.",
             ));
         }

@@ -1,6 +1,6 @@
 //! SELECT … FOR UPDATE and FOR SHARE. Rows of one table that the short path finds are locked as
 //! they are found. Otherwise a query gives what is selected and, behind it, the keys of the rows
-//! to lock, and each is then locked by its key; by its number in a table without one.
+//! to lock, and each is then locked by its key. By its number in a table without one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

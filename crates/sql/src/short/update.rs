@@ -1,6 +1,6 @@
 //! UPDATE and DELETE. Where the row itself gives all that is asked for, it is changed in place.
 //! Otherwise a query finds the rows' primary keys and what the row does not give, and each row is
-//! changed by its key; rows of a table without one are found by their numbers.
+//! changed by its key. Rows of a table without one are found by their numbers.
 
 use crate::typed::held;
 use crate::typed::row_number::{gives_rows, names_rows, numbered};

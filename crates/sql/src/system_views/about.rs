@@ -31,7 +31,7 @@ pub(super) const ABOUT: [About; 10] = [
             ("metadata_bytes", "memory of row directory and indexes"),
             ("blocks", "blocks of cold rows"),
             ("block_bytes", "their bytes"),
-            ("holes", "records in blocks that are no row's any more"),
+            ("holes", "records in blocks whose rows have changed or gone"),
         ],
     },
     About {
@@ -78,13 +78,10 @@ pub(super) const ABOUT: [About; 10] = [
             ),
             (
                 "state",
-                "`there`; `refusing`, when it has taken no block a short time ago; or why it is not there",
+                "`there`; `refusing` if it refused a block a short time ago; otherwise why it is missing",
             ),
-            (
-                "device",
-                "what its device is taken for; empty: for what the server's is",
-            ),
-            ("emulated", "whether that is emulated"),
+            ("device", "the class of its device; empty: the server's"),
+            ("emulated", "whether its device is emulated"),
             (
                 "read_us",
                 "what was measured when it was made, if nothing said what its device is: a random read of 4 KB",
@@ -92,7 +89,10 @@ pub(super) const ABOUT: [About; 10] = [
             ("reads_per_second", "such reads, 32 under way"),
             ("write_mb_s", "MB a second, written in a row"),
             ("sync_us", "a small write with its sync"),
-            ("capacity", "bytes that its blocks may take, if it says so"),
+            (
+                "capacity",
+                "the most bytes that its blocks may take; empty: no bound",
+            ),
             ("tables", "tables whose evicted rows go there"),
             ("blocks", "blocks there"),
             ("block_bytes", "their bytes"),
@@ -107,7 +107,7 @@ pub(super) const ABOUT: [About; 10] = [
     },
     About {
         view: "thermocline_policies",
-        text: "One row for each table: the [policy](../internals/policies.md#by-table) in force, and what \
+        text: "One row for each table: the [policy](../guides/policy.md) in force, and what \
                it did since the start, or since the table was emptied.",
         columns: &[
             ("schemaname", "the table's schema"),
@@ -115,9 +115,9 @@ pub(super) const ABOUT: [About; 10] = [
             ("relid", "its number"),
             (
                 "base",
-                "where a choice comes from that the table does not say: `server`, `generic` or `paper`",
+                "the policy that the table's own options are added to: `server`, `generic` or `paper`",
             ),
-            ("said", "the options that the table says"),
+            ("said", "the table's own options"),
             ("identification", "how its cold rows are found"),
             (
                 "alru_sample",
@@ -132,7 +132,7 @@ pub(super) const ABOUT: [About; 10] = [
             ("compaction", "when blocks with holes are emptied"),
             (
                 "fill_factor",
-                "the share of a block's records below which it is, for `lazy`",
+                "with `lazy`, a block is emptied when a smaller share of its records lives",
             ),
             (
                 "rows_identified",
@@ -144,13 +144,19 @@ pub(super) const ABOUT: [About; 10] = [
                 "of these, rows that left without a write",
             ),
             ("rows_fetched", "evicted rows that statements needed"),
-            ("rows_merged", "how often one became hot"),
-            ("rows_not_merged", "how often one was used beside the table"),
+            ("rows_merged", "how often such a row became hot"),
+            (
+                "rows_not_merged",
+                "how often such a row was used and forgotten",
+            ),
             (
                 "rows_came_along",
-                "rows that became hot with one of their block",
+                "rows that became hot because a row of their block did",
             ),
-            ("restarts", "runs that were taken back for rows"),
+            (
+                "restarts",
+                "runs that were undone to read rows, and repeated",
+            ),
             ("sync_reads", "reads for which the partition was held"),
             (
                 "bytes_written",

@@ -136,7 +136,7 @@ fn what_cannot_be_is_refused_in_words() {
         ),
         (
             "create tablespace x location '' with (emulate = tape)",
-            "22023 invalid value for option \"emulate\": \"tape\"; it may be hdd, smr, ssd, xpoint or nvram",
+            "22023 invalid value for option \"emulate\": \"tape\"; valid values: hdd, smr, ssd, xpoint or nvram",
         ),
         (
             "create tablespace x location '' with (colour = red)",

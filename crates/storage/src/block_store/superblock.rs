@@ -1,8 +1,8 @@
 //! The first two sectors of the blocks' file: whose it is, and which block ids
 //! may have been given out.
 //!
-//! Guarantees: an id is below a ceiling that was durable before the id was used;
-//! after a crash ids begin at the ceiling, so that none is used twice, even for
+//! Guarantees: an id is below a ceiling that was durable before the id was used.
+//! After a crash ids begin at the ceiling, so that none is used twice, even for
 //! blocks that no checkpoint knows of. Survives a torn write of one sector, as
 //! the two are written in turn.
 

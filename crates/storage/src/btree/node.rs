@@ -524,7 +524,7 @@ impl Node {
     }
 
     /// Takes the entries of a page, which are as many and as long as this node
-    /// without data says; false if lengths and offsets do not agree, so that an
+    /// without data says. False if lengths and offsets do not agree, so that an
     /// access could lead outside.
     pub fn take_page(&mut self, prefix: &[u8], suffixes: &[u8], slots: &[u8]) -> bool {
         let page_slots = slots.chunks_exact(self.slot_bytes());

@@ -1,15 +1,15 @@
 //! A cache line of the hash index: up to ten entries of six bytes.
 //!
 //! An entry is a row id and what is kept of its hash: `tag` holds, from the top,
-//! 8 bits that choose the home line within a group (`spread`); then the *window*,
+//! 8 bits that choose the home line within a group (`spread`). Then comes the *window*:
 //! the hash bits that follow those implied by the group's number, ended by a 1
-//! and zeros; then the row id's high bits; the row id's low 16 bits lie beside.
+//! and zeros. Last come the row id's high bits. The row id's low 16 bits lie beside.
 //! When a group splits, the window's first bit is used up and the window moves up
 //! by one: an old entry knows fewer bits than a new one, and the 1 says how many.
 //! Row ids beyond 2^16 take bits from the windows of their line.
 //!
 //! Unsafe: one call of a function that needs SSE2, which makes a look-up a sixth
-//! faster (26 ns for 31 at a million entries) than what the compiler does alone; and
+//! faster (26 ns for 31 at a million entries) than what the compiler does alone. Also
 //! the promise that a line of zeros is one.
 #![allow(unsafe_code)]
 

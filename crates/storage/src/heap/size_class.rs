@@ -7,12 +7,12 @@
 //! the heap takes them only where they pay.
 //!
 //! A tuple above [`SHARED_MAX`] has a page to itself. In a longer page one that stays would
-//! keep the memory of all that have left; a page of its own goes back whole, and what of its
+//! keep the memory of all that have left. A page of its own goes back whole, and what of its
 //! span lies behind the tuple is never touched: it takes addresses, of which there are plenty,
 //! and no memory.
 //!
 //! Guarantees: a slot wastes at most a sixteenth of itself (the rounding to 16
-//! bytes of the smallest apart), a shared page's tail at most a sixteenth of the page; a fitted slot a thirty-second (the rounding to 8 bytes
+//! bytes of the smallest apart), a shared page's tail at most a sixteenth of the page. A fitted slot wastes a thirty-second (the rounding to 8 bytes
 //! of the smallest apart), its page's tail a thirty-second. Everything is computed at compile time.
 
 use crate::arena::{Arena, ORDER_MAX};

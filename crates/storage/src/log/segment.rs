@@ -6,11 +6,14 @@
 //! not in its place but in the sector beside it, and the next time back in the first.
 //! So no write ever touches the only sector that holds an acknowledged record.
 //!
-//! Survives: torn writes (a checksum a record, one a header; the sector beside it has
-//! all but the newest group); stale groups of a recycled file (their LSNs are lower,
-//! and part of each checksum); files of another database (its id is part of each
-//! header's checksum). Assumes: writes to sectors other than those being written
-//! change nothing.
+//! Survives:
+//!
+//! * torn writes: each record and each header has a checksum, and the sector beside has all
+//!   but the newest group;
+//! * stale groups of a recycled file: their LSNs are lower, and part of each checksum;
+//! * files of another database: its id is part of each header's checksum.
+//!
+//! Assumes: writes to sectors other than those being written change nothing.
 
 use thermocline_device::{Mutation, SECTOR_BYTES};
 

@@ -7,7 +7,7 @@
 //! | 2 | digits shown after the point, the higher byte first |
 //!
 //! A key is the place of the first digit, then the digits two to a byte (1 to 100) up to the
-//! last that is not zero, then 0; all bits turned for a negative one. The place is a byte, or a
+//! last that is not zero, then 0. All bits turned for a negative one. The place is a byte, or a
 //! byte and four more where it is beyond what the small form has. Arithmetic over such numbers
 //! is another floor's (`other_type::OtherForms`).
 

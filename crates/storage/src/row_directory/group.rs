@@ -6,11 +6,18 @@
 //! not where a straight line through the page's slots has it. What does not go by that (a
 //! hot row, one in another block, a locked one) is an *exception*, a whole narrow word.
 //!
-//! Pieces of 16 bits of a packed group: number of the block; slot of row 0; slots from row to
-//! row, times 128; slots of a record, whether each row has a fingerprint, bits of a slot's
-//! difference; a bit for each exception, in four; the fingerprint of all unless each has one;
-//! the records of all 64 rows; the exceptions. A plain group is 64 narrow words; where no row
-//! ever was it is empty.
+//! Pieces of 16 bits of a packed group:
+//!
+//! * the number of the block;
+//! * the slot of row 0;
+//! * slots from row to row, times 128;
+//! * slots of a record, whether each row has a fingerprint, bits of a slot's difference;
+//! * a bit for each exception, in four;
+//! * the fingerprint of all unless each has one;
+//! * the records of all 64 rows;
+//! * the exceptions.
+//!
+//! A plain group is 64 narrow words; where no row ever was it is empty.
 
 use super::PAGE_WORDS;
 use super::narrow::{NARROW, NUMBER_SHIFT, PRINT_SHIFT, REST_BITS, is_cold, narrow_at, set_narrow};
@@ -135,7 +142,7 @@ impl Group {
     }
 
     /// How many words from a place on are known to be cold and nothing but cold, in one block of columns
-    /// and one position after the other; none, where it is not known.
+    /// and one position after the other. None, where it is not known.
     #[inline]
     pub fn columns_from(&self, place: usize) -> usize {
         let settled = self.settled_from(place);

@@ -2,7 +2,7 @@
 //! for the ids of blocks.
 //!
 //! A word has eight bytes, of which a hot one uses 47 bits. A cold one spends 32 on the id of
-//! its block; here that is a number of 16 bits for each block that words of this directory
+//! its block. Here that is a number of 16 bits for each block that words of this directory
 //! name at present ([`Blocks`]).
 
 use std::cell::Cell;

@@ -124,7 +124,7 @@ fn of_server(options: &Options, target: &Path, rate: Option<u64>) -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("starting threads: {error}")),
+        Err(error) => return fail(&format!("could not start a thread: {error}")),
     };
     let mut statement = format!(
         "BACKUP TO '{}'",

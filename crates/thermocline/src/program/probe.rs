@@ -27,13 +27,13 @@ pub(crate) struct Options {
     /// Measure as if the device were this one; nvram and dram lie in memory
     #[arg(long, value_name = "DEVICE", value_parser = ["hdd", "smr", "ssd", "xpoint", "nvram", "dram"])]
     emulate: Option<String>,
-    /// Of an emulated nvram: how many times DRAM's time a cache line takes
+    /// How many times DRAM's time a cache line of an emulated nvram takes
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     nvram_times: u64,
-    /// Of an emulated smr: the size of its cache
+    /// The size of the cache of an emulated smr
     #[arg(long, value_name = "SIZE", default_value = "32MB", value_parser = size::parse)]
     smr_cache: u64,
-    /// How long to measure, about, in seconds
+    /// Measure for about so many seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// Write all figures to this file, too

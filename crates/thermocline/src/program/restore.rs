@@ -29,11 +29,11 @@ pub(crate) struct Options {
     from: PathBuf,
     /// The new data directory; it must be empty
     directory: PathBuf,
-    /// As of this moment, e.g. '2026-11-21 12:00:00+00': every commit that was
-    /// acknowledged by then, and none that began after it
+    /// Restore the state of this moment, e.g. '2026-11-21 12:00:00+00': every commit that
+    /// was acknowledged by then, and none that began after it
     #[arg(long, value_name = "TIMESTAMP", conflicts_with = "to_lsn")]
     to_time: Option<String>,
-    /// As of this LSN
+    /// Restore the state at this position in the log, an LSN
     #[arg(long, value_name = "LSN")]
     to_lsn: Option<u64>,
     /// Begin with this generation [default: the newest that is old enough]
@@ -131,7 +131,7 @@ fn check_target(options: &Options) -> Result<(), String> {
     let entries = directory_entries(&resolved).map_err(failed)?;
     let other = |name: &&String| *name != FILE_NAME;
     match entries.iter().flatten().find(other) {
-        Some(name) => Err(refused(&format!("it is not empty: {name} is in it"))),
+        Some(name) => Err(refused(&format!("the directory has {name}"))),
         None => Ok(()),
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         .build()
     {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("starting threads: {error}")),
+        Err(error) => return fail(&format!("could not start a thread: {error}")),
     };
     let config = match config(&settings) {
         Ok(config) => config,
@@ -60,7 +60,11 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
     }
     let operator_port = match settings.metrics_listen.map(OperatorPort::start).transpose() {
         Ok(port) => port,
-        Err(error) => return refuse(&format!("--metrics-listen: cannot listen there: {error}")),
+        Err(error) => {
+            return refuse(&format!(
+                "--metrics-listen: cannot listen on the address: {error}"
+            ));
+        }
     };
     announce(&settings);
     if let Some(port) = &operator_port {
@@ -78,7 +82,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
     engine.default_settings(session_defaults(&settings));
     engine.keep_settings(Box::new(KeptSettings::new(&settings, server.reload())));
     if let Err(error) = watch::start(Arc::clone(database.database())) {
-        return fail(&format!("starting threads: {error}"));
+        return fail(&format!("could not start a thread: {error}"));
     }
     let signals = {
         let _context = runtime.enter();

@@ -1,6 +1,6 @@
 //! The program's settings. A flag beats the environment, the environment beats
-//! the file, the file beats the default (and what ALTER SYSTEM kept beats the file);
-//! every setting has the same name in all
+//! the file, the file beats the default (and what ALTER SYSTEM kept beats the file).
+//! Every setting has the same name in all
 //! of them (`--memory-limit`, `THERMOCLINE_MEMORY_LIMIT`, `memory_limit`).
 //! Whatever is wrong is one line that says where it was said, and nothing is
 //! started.

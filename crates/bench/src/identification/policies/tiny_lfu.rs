@@ -1,5 +1,5 @@
 //! W-TinyLFU (Einziger, Friedman, Manes, 2017): a hundredth of memory is a window in the
-//! order of use; what leaves it comes into the main part if the sketch counts more uses of
+//! order of use. What leaves it comes into the main part if the sketch counts more uses of
 //! it than of what would have to leave there. The main part is a segmented LRU chain.
 //! Without a doorkeeper, and without Caffeine's search for the window's size.
 

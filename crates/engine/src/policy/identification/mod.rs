@@ -107,7 +107,7 @@ pub trait Identify {
     }
 
     /// A hot row of which it may not have been told, since it was made later than the row became
-    /// hot; it has not been used meanwhile unless it was told so.
+    /// hot. It has not been used meanwhile unless it was told so.
     fn adopt(&mut self, _row: u32) {}
 
     /// A row is hot no more, and was: it is on a device only.

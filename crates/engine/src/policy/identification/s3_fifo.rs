@@ -1,5 +1,5 @@
 //! S3-FIFO (Yang et al., SOSP 2023): a small queue of a tenth of what is hot sorts out what is
-//! used once; what is used again, there or soon after it left, comes into the main queue. What
+//! used once. What is used again, there or soon after it left, comes into the main queue. What
 //! has left the small queue is remembered as a *ghost*, until as many others as the main queue
 //! has have left it, too.
 //!

@@ -17,7 +17,7 @@
 //!
 //! The last two are one rule for the log: a number that a record *names* ([`Kind::prepare`]) holds.
 //! Before the log loses its beginning, a checkpoint tells the kind how much of it is durable
-//! ([`Kind::log_is_durable`]); the kind then keeps for itself which of its numbers holds, and may
+//! ([`Kind::log_is_durable`]). The kind then keeps for itself which of its numbers holds, and may
 //! give up what the ones before it had.
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The text of a view's query. It is kept as it was written, and names in it mean what they
-//! meant then; where they would mean something else to who reads it now, what is meant is
+//! meant then. Where they would mean something else to who reads it now, what is meant is
 //! written in their place.
 
 use thermocline_engine::catalog::FIRST_USER_OID;
