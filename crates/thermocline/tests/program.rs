@@ -263,6 +263,50 @@ async fn alter_system_changes_the_memory_limit_at_once_and_for_the_next_start() 
     assert_eq!(shown(&client).await, "256MB");
 }
 
+#[tokio::test]
+async fn alter_system_changes_the_buffer_of_warm_columns_beside_the_limit() {
+    let directory = directory();
+    let path = directory.path();
+    fs::write(
+        path.join("thermocline.toml"),
+        "memory_limit = '256MB'\nwarm_buffer = '6MB'\nport = 0\n",
+    )
+    .unwrap();
+    let start = || Running::start(program(path).env_remove("THERMOCLINE_MEMORY_LIMIT"));
+    let shown = async |client: &tokio_postgres::Client| -> (String, i64) {
+        let rows = client.query("show warm_buffer", &[]).await.unwrap();
+        let view = "select bytes from thermocline_memory where name = 'warm_buffer_max'";
+        let room = client.query(view, &[]).await.unwrap();
+        (rows[0].get(0), room[0].get(0))
+    };
+    let mut running = start();
+    let client = running.connect().await;
+    assert_eq!(shown(&client).await, ("6MB".to_owned(), 6 << 20));
+    for wrong in ["70MB", "0", "lots"] {
+        let set = format!("alter system set warm_buffer = '{wrong}'");
+        let error = client.batch_execute(&set).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "22023", "{wrong}");
+    }
+    for set in ["memory_limit = '128MB'", "warm_buffer = '16MB'"] {
+        let set = format!("alter system set {set}");
+        client.batch_execute(&set).await.unwrap();
+    }
+    assert_eq!(shown(&client).await, ("16MB".to_owned(), 16 << 20));
+    running.child.kill().unwrap();
+    running.wait();
+    let running = start();
+    let client = running.connect().await;
+    assert_eq!(shown(&client).await, ("16MB".to_owned(), 16 << 20));
+    let rows = client.query("show memory_limit", &[]).await.unwrap();
+    assert_eq!(rows[0].get::<_, String>(0), "128MB");
+    let reset = "alter system reset memory_limit";
+    client.batch_execute(reset).await.unwrap();
+    assert_eq!(shown(&client).await.0, "16MB", "it is kept beside it");
+    let reset = "alter system reset all";
+    client.batch_execute(reset).await.unwrap();
+    assert_eq!(shown(&client).await, ("6MB".to_owned(), 6 << 20));
+}
+
 /// The short path holds what it reads until the statement's end; the analytical one does not.
 #[tokio::test]
 async fn a_query_that_needs_more_evicted_rows_than_memory_has_is_answered() {

@@ -112,6 +112,7 @@ fn measure(directory: &Path, method: AccessMethod, rows: i64, limit_mb: u64, rea
 /// Reads rows by their keys, spread over the table.
 fn single_rows(db: &Arc<Database>, rows: i64, reads: u64, when: &str) {
     let t = table(db);
+    let pages = db.column_pages_read();
     let begun = Instant::now();
     let mut key = Vec::new();
     for read in 0..reads {
@@ -127,7 +128,8 @@ fn single_rows(db: &Arc<Database>, rows: i64, reads: u64, when: &str) {
     let each = begun.elapsed().as_secs_f64() * 1e6 / reads as f64;
     let memory = db.memory_report();
     println!(
-        "  single rows {when:<20} {each:9.1} µs each; of columns are in memory {:.1} MB, and {:.1} MB of pages",
+        "  single rows {when:<20} {each:9.1} µs and {:.1} pages each; columns in memory {:.1} MB, warm pages {:.1} MB",
+        (db.column_pages_read() - pages) as f64 / reads as f64,
         memory.column_chunks as f64 / f64::from(1 << 20),
         memory.warm_buffer as f64 / f64::from(1 << 20),
     );

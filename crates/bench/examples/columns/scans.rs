@@ -139,7 +139,10 @@ impl ScanSink for Adder<'_> {
             return Ok(true);
         }
         let (tax, quantity) = (integers(TAX), integers(QUANTITY));
-        let (returned, status) = (words(rows, RETURNED), words(rows, STATUS));
+        // A small group may have other encodings: its rows come as tuples.
+        let (Some(returned), Some(status)) = (words(rows, RETURNED), words(rows, STATUS)) else {
+            return Ok(false);
+        };
         // By the words' numbers: few of each.
         let mut sums = vec![[0i64; 4]; returned.0.len() * status.0.len()];
         for row in 0..rows.positions.len() {
@@ -173,10 +176,13 @@ fn decoded(all: &IntegerVector<'_>, positions: &[u16]) -> Vec<i64> {
     values
 }
 
-fn words<'a>(rows: &GroupRows<'a>, column: usize) -> (StringVector<'a>, Vec<i64>) {
+/// The words of a column and the rows' numbers of them, where it has a dictionary.
+fn words<'a>(rows: &GroupRows<'a>, column: usize) -> Option<(StringVector<'a>, Vec<i64>)> {
     match rows.reader.vector(column) {
-        Some(Vector::Dictionary(words, numbers)) => (words, decoded(&numbers, rows.positions)),
-        _ => panic!("column {column} has no dictionary"),
+        Some(Vector::Dictionary(words, numbers)) => {
+            Some((words, decoded(&numbers, rows.positions)))
+        }
+        _ => None,
     }
 }
 

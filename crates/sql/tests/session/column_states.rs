@@ -107,6 +107,17 @@ fn what_is_said_of_columns_holds_over_a_start_and_changes_of_the_table() {
     client.tag("alter table w alter column seldom set (residence = warm, n_distinct = 5)");
     client.tag("alter table w alter column seldom reset (residence)");
     client.tag("alter table w rename column note to remark");
+    let kept = "select attname, attoptions from pg_attribute \
+                where attrelid = 'w'::regclass and attnum > 0 order by attnum";
+    assert_eq!(
+        client.rows(kept),
+        [
+            "id|NULL",
+            "remark|{residence=warm}",
+            "k|{residence=hot}",
+            "seldom|NULL"
+        ]
+    );
     server.crash(&device);
     let server = Server::on(&device);
     let mut client = server.connect();

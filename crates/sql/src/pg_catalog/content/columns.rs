@@ -1,13 +1,14 @@
 //! Columns and their defaults.
 
 use thermocline_engine::TypeKind;
-use thermocline_engine::catalog::{Identity, IndexKind};
+use thermocline_engine::catalog::{Identity, IndexKind, Residence};
 
 use thermocline_query::types::domain::base;
 use thermocline_query::types::ids;
 
 use super::Filler;
 use super::types::Form;
+use crate::parse::residence::RESIDENCE;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::default_shown;
 use crate::pg_catalog::oids::{default_oid, of_composite};
@@ -24,6 +25,7 @@ struct Attribute<'a> {
     has_default: bool,
     identity: &'static str,
     dropped: bool,
+    residence: Residence,
 }
 
 /// Dimensions of the type, as far as a column declares them.
@@ -56,6 +58,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             "attislocal",
             "attcollation",
             "attacl",
+            "attoptions",
         ],
     );
     let row = |attribute: &Attribute<'_>| {
@@ -91,6 +94,10 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             usize::try_from(attribute.number - 1).map_or(Datum::Null, |column| {
                 session.column_acl(attribute.relation, column)
             }),
+            match attribute.residence {
+                Residence::ByUse => Datum::Null,
+                said => Datum::array([Datum::text(format!("{RESIDENCE}={}", said.name()))]),
+            },
         ])
     };
     let mut rows = Vec::new();
@@ -109,6 +116,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     None => "",
                 },
                 dropped: column.dropped,
+                residence: column.residence,
             }));
         }
         for index in &table.indexes {
@@ -127,6 +135,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     has_default: false,
                     identity: "",
                     dropped: false,
+                    residence: Residence::ByUse,
                 }));
             }
         }
@@ -148,6 +157,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 has_default: false,
                 identity: "",
                 dropped: attribute.dropped,
+                residence: Residence::ByUse,
             }));
         }
     }
@@ -165,6 +175,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 has_default: false,
                 identity: "",
                 dropped: false,
+                residence: Residence::ByUse,
             }));
         }
     }
@@ -184,6 +195,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 has_default: false,
                 identity: "",
                 dropped: false,
+                residence: Residence::ByUse,
             }));
         }
     }
@@ -198,6 +210,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 has_default: false,
                 identity: "",
                 dropped: false,
+                residence: Residence::ByUse,
             }));
         }
     }
