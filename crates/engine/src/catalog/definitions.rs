@@ -38,8 +38,12 @@ pub struct ColumnDef {
     pub domain: Option<u32>,
     /// NULL is refused.
     pub not_null: bool,
-    /// The default's SQL text.
+    /// The default's SQL text; of a generated column what it is computed by.
     pub default: Option<String>,
+    /// `GENERATED ALWAYS AS (…) STORED`: `default` is over the row's other columns, and its value
+    /// is stored with the row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub generated: bool,
     /// Identity column.
     pub identity: Option<Identity>,
     /// The sequence that the column owns.
@@ -63,12 +67,18 @@ impl ColumnDef {
             domain: None,
             not_null: false,
             default: None,
+            generated: false,
             identity: None,
             sequence: None,
             missing: Value::Null,
             added_in: 0,
             dropped: false,
         }
+    }
+
+    /// The text that it is computed by, if it is a generated column.
+    pub fn generation(&self) -> Option<&str> {
+        self.default.as_deref().filter(|_| self.generated)
     }
 
     /// The number of the type that it is declared as.

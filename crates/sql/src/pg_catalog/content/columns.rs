@@ -23,6 +23,7 @@ struct Attribute<'a> {
     not_null: bool,
     has_default: bool,
     identity: &'static str,
+    generated: bool,
     dropped: bool,
 }
 
@@ -84,7 +85,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             Datum::Bool(attribute.not_null),
             Datum::Bool(attribute.has_default),
             Datum::text(attribute.identity),
-            Datum::text(""),
+            Datum::text(if attribute.generated { "s" } else { "" }),
             Datum::Bool(attribute.dropped),
             Datum::Bool(true),
             Datum::oid(form.collation),
@@ -108,6 +109,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     Some(Identity::ByDefault) => "d",
                     None => "",
                 },
+                generated: column.generated,
                 dropped: column.dropped,
             }));
         }
@@ -126,6 +128,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     not_null: false,
                     has_default: false,
                     identity: "",
+                    generated: false,
                     dropped: false,
                 }));
             }
@@ -147,6 +150,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: attribute.dropped,
             }));
         }
@@ -164,6 +168,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: false,
             }));
         }
@@ -183,6 +188,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: true,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: false,
             }));
         }
@@ -197,6 +203,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: false,
             }));
         }
