@@ -41,11 +41,12 @@ copy copied from stdin;
 copy copied (c, a) from stdin with csv;
 y,3
 \.
-copy copied to stdout;
 copy copied (b) to stdout;
 copy copied (a, b) from stdin;
 copy copied from stdin where b > 2;
 select * from copied order by a;
+delete from copied where a <> 3;
+copy copied to stdout;
 -- Constraints and indexes over them.
 create table held (a int primary key, b int generated always as (a / 2) stored unique check (b < 50),
     c int generated always as (nullif(a, 4)) stored not null);
@@ -144,7 +145,9 @@ alter table alters add d int generated always as (c + 1) stored;
 alter table alters add d int generated always as (z + 1) stored;
 alter table alters add e int default 5, add f int generated always as (e * a) stored not null;
 alter table alters add n int generated always as (nullif(a, 1)) stored not null;
+\set VERBOSITY terse
 alter table alters alter b type bigint;
+\set VERBOSITY default
 alter table alters rename b to "B b";
 \d alters
 alter table alters alter c type text using 'x';

@@ -51,7 +51,7 @@ const GENERATED: [&str; 6] = [
     "g bigint generated always as (coalesce(a, 0)::bigint * 3 - length(t)) stored",
     "g text generated always as (t || '/' || a) stored",
     "g boolean generated always as (a is distinct from b) stored",
-    "g numeric generated always as (n + 1) stored not null",
+    "g numeric generated always as (coalesce(n, 0) + 1) stored not null",
     "g varchar(4) generated always as (substr(t, 1, 4)) stored",
     "g text generated always as (case when f then upper(t) else coalesce(t, '') end) stored",
 ];

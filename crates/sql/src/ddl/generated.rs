@@ -60,11 +60,7 @@ impl Definition<'_> {
         }
         let described = |place: &usize| {
             let (column, table) = (&table.columns[*place].name, &table.name);
-            format!(
-                "column {} of table {}",
-                quote_ident(column),
-                quote_ident(table)
-            )
+            format!("column {column} of table {}", quote_ident(table))
         };
         let on = described(&column);
         if !cascade {
