@@ -9,6 +9,7 @@
 //! | `functions` | rows of `pg_proc` and their bodies, one file a family |
 //! | `operators`, `casts` | rows of `pg_operator` and `pg_cast` |
 //! | `domain` | whether a value is one of a domain |
+//! | `immutable` | whether an expression may be computed once and kept |
 //! | `change` | what statements that change rows mean |
 //! | `serial` | values as bytes |
 //! | `call` | what a function knows beside its arguments |
@@ -24,6 +25,7 @@ pub mod domain;
 pub mod error;
 pub mod evaluate;
 pub mod functions;
+pub mod immutable;
 pub mod operators;
 pub mod parse;
 pub mod serial;

@@ -1,6 +1,6 @@
-//! The SQL of the product, statement by statement, in sql/basics.sql, foreign keys in
-//! sql/foreign_keys.sql, what benchmark kits send in sql/benchmarks.sql, and what psql shows of objects in
-//! sql/describe.sql. psql runs them against the server and must print what it prints against
+//! The SQL of the product, statement by statement: in sql/basics.sql, foreign keys in
+//! sql/foreign_keys.sql, generated columns in sql/generated.sql, MERGE in sql/merge.sql. What benchmark
+//! kits send is in sql/benchmarks.sql, and what psql shows of objects in sql/describe.sql. psql runs them against the server and must print what it prints against
 //! PostgreSQL 15 (sql/….out; how to record it stands at the head of the scripts). Where there is
 //! no psql the basic statements still run, through a driver, and each must succeed or fail as
 //! recorded.
@@ -22,7 +22,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 5] = [
+const SCRIPTS: [(&str, &str, &str); 6] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
@@ -38,6 +38,11 @@ const SCRIPTS: [(&str, &str, &str); 5] = [
         include_str!("sql/describe.sql"),
         include_str!("sql/describe.out"),
         "describe",
+    ),
+    (
+        include_str!("sql/generated.sql"),
+        include_str!("sql/generated.out"),
+        "generated",
     ),
     (
         include_str!("sql/merge.sql"),

@@ -80,8 +80,12 @@ pub struct ColumnDef {
     pub domain: Option<u32>,
     /// NULL is refused.
     pub not_null: bool,
-    /// The default's SQL text.
+    /// The default's SQL text; of a generated column what it is computed by.
     pub default: Option<String>,
+    /// `GENERATED ALWAYS AS (…) STORED`: `default` is over the row's other columns, and its value
+    /// is stored with the row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub generated: bool,
     /// Identity column.
     pub identity: Option<Identity>,
     /// The sequence that the column owns.
@@ -108,6 +112,7 @@ impl ColumnDef {
             domain: None,
             not_null: false,
             default: None,
+            generated: false,
             identity: None,
             sequence: None,
             missing: Value::Null,
@@ -115,6 +120,11 @@ impl ColumnDef {
             dropped: false,
             residence: Residence::ByUse,
         }
+    }
+
+    /// The text that it is computed by, if it is a generated column.
+    pub fn generation(&self) -> Option<&str> {
+        self.default.as_deref().filter(|_| self.generated)
     }
 
     /// The number of the type that it is declared as.

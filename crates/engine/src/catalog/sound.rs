@@ -25,6 +25,10 @@ impl TableDef {
         if self.columns.len() > usize::from(u16::MAX) {
             return Some("it has too many columns");
         }
+        let mut columns = self.columns.iter();
+        if columns.any(|column| column.generated && column.default.is_none()) {
+            return Some("a generated column is computed by nothing");
+        }
         None
     }
 

@@ -23,7 +23,8 @@ pub(crate) const RESERVE: &str = "reserve";
 /// The format that this build writes.
 pub(crate) const FORMAT_VERSION: u32 = 14;
 /// The oldest that it reads: the same without roles and rights, lost layouts, the log's end,
-/// dropped columns, users' types and functions, column tables, foreign keys, tablespaces, checksums of pages. A build that does not know them must not open what has them, and lose them.
+/// dropped columns, users' types and functions, column tables, foreign keys, tablespaces, checksums of pages,
+/// generated columns. A build that does not know them must not open what has them, and lose them.
 const FORMAT_OLDEST: u32 = 5;
 
 /// Files of a directory that hold settings, not data.

@@ -282,6 +282,16 @@ impl<'c, 'a> Call<'c, 'a> {
                 hint: "Drop the constraints, and check the values in the procedure.",
             });
         }
+        if def.columns.iter().any(|column| column.generated) {
+            return Err(Error::Refused {
+                sqlstate: "0A000",
+                message: format!(
+                    "procedure {} cannot write \"{}\", which has generated columns",
+                    self.procedure.name, def.name
+                ),
+                hint: "Drop the columns' expressions, and compute the values in the procedure.",
+            });
+        }
         if !def.foreign_keys.is_empty() {
             return Err(self.refused(table, "which has foreign keys"));
         }

@@ -19,3 +19,4 @@ UPDATE shop.customers SET last_order_id = (SELECT max(o.id) FROM shop.orders o W
 INSERT INTO shop.order_lines SELECT o.id, 1, 1 + o.id % 30, 3, 9.99 FROM shop.orders o;
 INSERT INTO shop.events VALUES ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'ab', '\x00ff10', '2024-01-01 00:00:00+00', '1 day 02:03:04.5', 1.5, 'z', B'10101010', '10.0.0.1/8'), ('b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'cd', NULL, NULL, NULL, 'NaN', NULL, NULL, NULL);
 INSERT INTO shop."Odd Table" ("select", "a ""quoted"" name") VALUES ('\N', ''), (NULL, E'\\.'), (DEFAULT, E'\r\n');
+INSERT INTO shop.quotes (id, "what else") VALUES (1, 'It''s'), (2, E'A\tB');

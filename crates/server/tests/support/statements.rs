@@ -46,9 +46,21 @@ struct Table {
     key: Vec<(&'static str, Type)>,
 }
 
+/// Columns that are computed by others: statements give them no value.
+const GENERATED: [&str; 6] = [
+    "g bigint generated always as (coalesce(a, 0)::bigint * 3 - length(t)) stored",
+    "g text generated always as (t || '/' || a) stored",
+    "g boolean generated always as (a is distinct from b) stored",
+    "g numeric generated always as (coalesce(n, 0) + 1) stored not null",
+    "g varchar(4) generated always as (substr(t, 1, 4)) stored",
+    "g text generated always as (case when f then upper(t) else coalesce(t, '') end) stored",
+];
+
 /// Tables and statements of one seed.
 pub struct Round {
     random: Random,
+    /// For what was thought of later: rounds that are known stay what they are.
+    later: Random,
     tables: Vec<Table>,
     /// How deep in a transaction: 0 none, 1 in a block, 2 after a savepoint.
     depth: u32,
@@ -58,6 +70,7 @@ impl Round {
     pub fn new(seed: u64) -> Self {
         Self {
             random: Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
+            later: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             tables: Vec::new(),
             depth: 0,
         }
@@ -96,11 +109,15 @@ impl Round {
                     format!("{name} {declared}{extra}")
                 }))
                 .collect();
+            let generated = match self.later.chance(40) {
+                true => format!(", {}", self.later.pick(&GENERATED)),
+                false => String::new(),
+            };
             let names: Vec<&str> = key.iter().map(|(name, _)| *name).collect();
             let hash = self.random.chance(25);
             definitions.push(Definition {
                 sql: format!(
-                    "create table {name} ({}, primary key ({}))",
+                    "create table {name} ({}{generated}, primary key ({}))",
                     columns.join(", "),
                     names.join(", ")
                 ),
@@ -110,6 +127,12 @@ impl Round {
                     ""
                 },
             });
+            if !generated.is_empty() && self.later.chance(50) {
+                definitions.push(Definition {
+                    sql: format!("create index {name}_g on {name} (g)"),
+                    ours: "",
+                });
+            }
             for (number, on) in ["(a)", "(d, b)", "(t)", "(b)", "using hash (a)", "(n, t)"]
                 .iter()
                 .enumerate()

@@ -3,12 +3,14 @@
 //! expressions outside of queries, too, and names of types; queries are `short`'s.
 
 mod data_type;
+mod generated;
 mod scalar;
 #[cfg(test)]
 mod tests;
 
 pub use data_type::TypeNames;
 pub(crate) use data_type::{column_type, type_of_text};
+pub(crate) use generated::{bind_generated, type_of_generation};
 pub use scalar::{
     Clause, bind_argument, bind_check, bind_default, bind_filter, bind_next_value, bind_value_over,
     insert_target,

@@ -18,6 +18,7 @@ use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
+use super::generated::{check_copy_filter, check_generation, check_immutable};
 use super::{BindContext, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
@@ -34,6 +35,8 @@ pub enum Clause {
     Default,
     /// A CHECK.
     Check,
+    /// What a generated column is computed by.
+    Generation,
     /// The USING of a column's new type.
     Transform,
     /// The WHERE of COPY FROM.
@@ -50,6 +53,7 @@ impl Clause {
         match self {
             Self::Default => "DEFAULT expression",
             Self::Check => "check constraint",
+            Self::Generation => "column generation expression",
             Self::Transform => "transform expression",
             Self::CopyFilter => "COPY FROM WHERE condition",
             Self::Execute => "EXECUTE parameter",
@@ -57,10 +61,16 @@ impl Clause {
         }
     }
 
-    /// Refuses what no row gives.
-    fn check(self, expr: &tree::Expr) -> Result<()> {
+    /// Refuses what no row gives, and what the clause has not.
+    fn check(self, expr: &tree::Expr, table: Option<&Table>) -> Result<()> {
         let name = self.name();
+        match (self, table) {
+            (Self::Generation, Some(table)) => check_generation(expr, table)?,
+            (Self::CopyFilter, Some(table)) => check_copy_filter(expr, table)?,
+            _ => {}
+        }
         let (sqlstate, message) = match not_of_a_row(expr) {
+            None if self == Self::Generation => return check_immutable(expr),
             None => return Ok(()),
             Some("a subquery") => {
                 let message = format!("cannot use subquery in {name}");
@@ -203,8 +213,8 @@ impl Names<'_> {
     }
 }
 
-/// An expression of a text over the columns of a table, as `wanted` says; and how deep it is.
-fn analysed(
+/// An expression of a text over the columns of a table, as `wanted` says; and its tree.
+pub(super) fn analysed(
     text: &str,
     table: Option<&Arc<Table>>,
     wanted: Wanted<'_>,
@@ -235,7 +245,7 @@ fn analysed(
             return Err(SqlError::internal("an expression of several columns"));
         };
         let expr = target.expr;
-        clause.check(&expr)?;
+        clause.check(&expr, table.map(|table| &**table))?;
         context.may_use_sequences(&expr)?;
         let relations: Vec<(&Table, usize)> = table.iter().map(|table| (&***table, 0)).collect();
         Ok((Lowering::of_tables(&relations).row(&expr)?, expr))
@@ -338,7 +348,7 @@ pub fn bind_default(
     analysed(text, None, wanted, Clause::Default, context).map(|(expr, _)| expr)
 }
 
-fn wanted_by(name: &str, data_type: DataType) -> Wanted<'_> {
+pub(super) fn wanted_by(name: &str, data_type: DataType) -> Wanted<'_> {
     Wanted::Column {
         name,
         oid: data_type.oid(),
@@ -406,12 +416,15 @@ pub fn bind_check(text: &str, table: &Arc<Table>, context: &BindContext<'_>) -> 
 }
 
 /// What a column is given where nothing else is, as text, and the schema in which that is read:
-/// its own default, or that of its domain.
+/// its own default, or that of its domain. A generated column is given nothing.
 pub(crate) fn default_text<'c>(
     catalog: &'c Catalog,
     table: &'c TableDef,
     column: &'c ColumnDef,
 ) -> Option<(&'c str, &'c str)> {
+    if column.generated {
+        return None;
+    }
     if let Some(own) = &column.default {
         return Some((own, &table.schema));
     }
@@ -510,6 +523,7 @@ pub fn insert_target(
         table: Arc::clone(table),
         columns: columns.to_vec(),
         defaults,
+        generated: context.generated_of(table)?,
         conflict: None,
         returning: None,
     })

@@ -8,6 +8,7 @@ use thermocline_storage::value::Value;
 
 use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_systems, position};
 use super::foreign_key::no_constraint;
+use super::generated::is_generated;
 use super::rewrite::NewType;
 use super::sequence::next_of;
 use super::verify::contains_null;
@@ -106,6 +107,9 @@ impl Definition<'_> {
             Operation::DropIdentity { column, if_exists } => {
                 Box::pin(self.drop_identity(table, column, *if_exists)).await
             }
+            Operation::DropExpression { column, if_exists } => {
+                self.drop_expression(table, column, *if_exists).await
+            }
             Operation::NotNull { column, not_null } => {
                 self.set_not_null(table, column, *not_null).await
             }
@@ -183,7 +187,7 @@ impl Definition<'_> {
         let mut parts = Parts::default();
         let catalog = self.catalog();
         let names = self.type_names(&catalog);
-        let mut part = column_part(column, names, &mut parts)?;
+        let mut part = column_part(column, &table.name, names, &mut parts)?;
         let name = part.def.name.clone();
         if table.column_named(&name).is_some() {
             let message = format!(
@@ -209,7 +213,7 @@ impl Definition<'_> {
             self.apply(Change::CreateSequence(sequence)).await?;
         }
         if let Some(default) = &mut part.def.default {
-            *default = self.with_schemas(default, &table.schema)?;
+            *default = self.of_table(default, &table.def)?;
         }
         match self.value_of_rows(table, &part.def)? {
             RowsValue::Same(value) => {
@@ -245,10 +249,15 @@ impl Definition<'_> {
     /// What rows that are there have in a new column.
     fn value_of_rows(
         &self,
-        table: &Table,
+        table: &Arc<Table>,
         column: &thermocline_engine::ColumnDef,
     ) -> Result<RowsValue> {
         let (name, data_type) = (&column.name, column.data_type);
+        if let Some(text) = column.generation() {
+            return Ok(RowsValue::Own(self.kept(&table.schema, |context| {
+                bind::bind_generated(text, table, name, data_type, context)
+            })?));
+        }
         let catalog = self.catalog();
         let default = bind::default_text(&catalog, table, column);
         let expression = match (bind::takes_next_of(column), default) {
@@ -329,7 +338,7 @@ impl Definition<'_> {
     ) -> Result<()> {
         let table = self.current(oid)?;
         let mut named = named_check(&table.def, check)?;
-        named.expression = self.with_schemas(&named.expression, &table.schema)?;
+        named.expression = self.of_table(&named.expression, &table.def)?;
         let condition = self.kept(&table.schema, |context| {
             bind::bind_check(&named.expression, &table, context)
         })?;
@@ -383,6 +392,9 @@ impl Definition<'_> {
     ) -> Result<()> {
         let mut def = table.def.clone();
         let column = column_named(table, name)?;
+        if def.columns[column].generated {
+            return Err(is_generated(table, name, default.is_none()));
+        }
         if let Some(text) = default {
             if def.columns[column].identity.is_some() {
                 return Err(is_identity(table, name));
@@ -507,6 +519,11 @@ impl Definition<'_> {
         for check in &mut def.checks {
             check.expression = mentioned::renamed(&check.expression, old, &new)?;
         }
+        for generated in def.columns.iter_mut().filter(|column| column.generated) {
+            if let Some(text) = &mut generated.default {
+                *text = mentioned::renamed(text, old, &new)?;
+            }
+        }
         if let Some(key) = def.options.get_mut("partition_key") {
             let renamed: Vec<&str> = key
                 .split(',')
@@ -606,6 +623,7 @@ fn pass(operation: &AlterOperation) -> Pass {
     match operation {
         AlterOperation::DropConstraint { .. }
         | AlterOperation::Default { default: None, .. }
+        | AlterOperation::DropExpression { .. }
         | AlterOperation::NotNull {
             not_null: false, ..
         } => Pass::Loosen,

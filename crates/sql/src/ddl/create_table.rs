@@ -359,7 +359,8 @@ impl Definition<'_> {
             let known = parts.columns.len();
             match columns {
                 Columns::One(column) => {
-                    let part = column_part(column, names, &mut parts)?;
+                    let relation = create.name.last().map_or("", String::as_str);
+                    let part = column_part(column, relation, names, &mut parts)?;
                     parts.columns.push(part);
                 }
                 Columns::Like(like) => self.like(like, &mut parts)?,
@@ -389,7 +390,11 @@ impl Definition<'_> {
     /// errors.
     pub(super) fn check_expressions(&self, table: &Arc<Table>) -> Result<()> {
         for column in &table.columns {
-            if let (Some(default), None) = (&column.default, column.sequence) {
+            if let Some(text) = column.generation() {
+                self.kept(&table.schema, |context| {
+                    bind::bind_generated(text, table, &column.name, column.data_type, context)
+                })?;
+            } else if let (Some(default), None) = (&column.default, column.sequence) {
                 self.kept(&table.schema, |context| {
                     bind::bind_default(default, &column.name, column.data_type, context)
                 })?;
@@ -542,6 +547,7 @@ pub(super) fn with_key(column: &ColumnDef) -> Result<()> {
 /// Reads a column; its constraints go to `parts`.
 pub(super) fn column_part(
     column: &Column,
+    relation: &str,
     names: TypeNames<'_>,
     parts: &mut Parts,
 ) -> Result<ColumnPart> {
@@ -557,13 +563,17 @@ pub(super) fn column_part(
         sequence: declared.serial.then(SequenceOptions::default),
     };
     let mut nullable = false;
+    let of = format!("column \"{name}\" of table \"{relation}\"");
     for constraint in &column.constraints {
         match constraint {
             ColumnConstraint::Null => nullable = true,
             ColumnConstraint::NotNull => part.def.not_null = true,
             ColumnConstraint::Default(text) => {
+                if part.def.generated {
+                    return Err(two_sources("both default and generation expression", &of));
+                }
                 if part.def.default.is_some() || part.sequence.is_some() {
-                    return Err(multiple_defaults(&name));
+                    return Err(two_sources("multiple default values", &of));
                 }
                 // A domain may have a default that is not NULL.
                 let said = part.def.domain.is_some() || !text.eq_ignore_ascii_case("null");
@@ -576,14 +586,32 @@ pub(super) fn column_part(
                         "identity column type must be smallint, integer, or bigint",
                     ));
                 }
+                if part.def.generated {
+                    return Err(two_sources("both identity and generation expression", &of));
+                }
                 if part.sequence.is_some() || part.def.default.is_some() {
-                    return Err(multiple_defaults(&name));
+                    return Err(two_sources("multiple default values", &of));
                 }
                 part.def.identity = Some(match always {
                     true => Identity::Always,
                     false => Identity::ByDefault,
                 });
                 part.sequence = Some(options.clone());
+            }
+            ColumnConstraint::Generated(text) => {
+                let what = match (part.def.generated, part.def.identity) {
+                    (true, _) => Some("multiple generation clauses"),
+                    (false, Some(_)) => Some("both identity and generation expression"),
+                    (false, None) if part.sequence.is_some() || part.def.default.is_some() => {
+                        Some("both default and generation expression")
+                    }
+                    (false, None) => None,
+                };
+                if let Some(what) = what {
+                    return Err(two_sources(what, &of));
+                }
+                part.def.default = Some(text.clone());
+                part.def.generated = true;
             }
             ColumnConstraint::Of(constraint) => parts.add(constraint, Some(&name)),
         }
@@ -608,8 +636,6 @@ pub(super) fn not_systems(name: &str) -> Result<()> {
 }
 
 #[cold]
-fn multiple_defaults(column: &str) -> SqlError {
-    SqlError::syntax(format!(
-        "multiple default values specified for column \"{column}\""
-    ))
+fn two_sources(what: &str, column: &str) -> SqlError {
+    SqlError::syntax(format!("{what} specified for {column}"))
 }

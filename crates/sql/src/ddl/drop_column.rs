@@ -16,8 +16,8 @@ impl Definition<'_> {
     /// Drops a column with the indexes and checks over it and the sequences that it owns.
     ///
     /// # Errors
-    /// 42703; 42P16 for a column of a partition key that was chosen; 2BP01 where views read it and
-    /// `cascade` is not given.
+    /// 42703; 42P16 for a column of a partition key that was chosen; 2BP01 where views read it, or
+    /// others are computed by it, and `cascade` is not given.
     pub(super) async fn drop_column(
         &mut self,
         table: &Arc<Table>,
@@ -52,6 +52,8 @@ impl Definition<'_> {
             &self.actor()?,
             &self.catalog(),
         )?;
+        self.drop_computed(table, column, cascade).await?;
+        let table = &self.current(oid)?;
         self.drop_readers(table, column, cascade).await?;
         let own = table.foreign_keys.iter();
         let own = own.filter(|key| key.columns.contains(&column));

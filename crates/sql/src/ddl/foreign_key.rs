@@ -13,6 +13,7 @@ use thermocline_query::types::format_type;
 use thermocline_storage::types::DataType;
 
 use super::create_table::has_constraint;
+use super::generated::gives_no_value;
 use super::{Definition, names};
 use crate::error::{Result, SqlError};
 use crate::parse::constraint::ForeignKey;
@@ -111,6 +112,7 @@ impl Definition<'_> {
             None => key.columns.iter().map(String::as_str).collect(),
         };
         let columns = places(table, &named)?;
+        gives_no_value(key, &columns, table)?;
         let referenced = match key.referenced.as_slice() {
             [] => {
                 let mut indexes = parent.indexes.iter();

@@ -62,6 +62,9 @@ impl Definition<'_> {
                 def.identity = column.identity;
                 let numbers = column.sequence.and_then(|oid| catalog.sequences.get(&oid));
                 sequence = Some(numbers.map(|numbers| options(numbers)).unwrap_or_default());
+            } else if column.generated {
+                def.generated = like.generated;
+                def.default = column.default.clone().filter(|_| like.generated);
             } else if like.defaults {
                 def.default.clone_from(&column.default);
             }

@@ -126,6 +126,51 @@ pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
     Ok(written)
 }
 
+/// Whether a reference names a column with its table before it.
+fn is_of(reference: &ColumnRef, table: &TableDef) -> bool {
+    let names: Vec<Option<&str>> = reference
+        .fields()
+        .iter()
+        .map(|name| name.as_str())
+        .collect();
+    let (own, schema) = (Some(table.name.as_str()), Some(table.schema.as_str()));
+    match names.as_slice() {
+        [of, Some(_)] => *of == own,
+        [within, of, Some(_)] => *within == schema && *of == own,
+        _ => false,
+    }
+}
+
+/// An expression over a table without the table's name before its columns: the table may get
+/// another one.
+///
+/// # Errors
+/// As [`in_expression`].
+pub(super) fn unqualified(text: &str, table: &TableDef) -> Result<String> {
+    let mut left_out = Vec::new();
+    if text.contains('.') {
+        in_expression(text, &mut |node| {
+            if let Node::ColumnRef(reference) = node
+                && is_of(reference, table)
+                && let Ok(at) = usize::try_from(reference.location)
+            {
+                let at = at.saturating_sub(BEFORE.len());
+                let last = last_name(text, at, reference.fields().len());
+                left_out.extend(last.map(|(name, _)| at..name));
+            }
+        })?;
+    }
+    left_out.sort_unstable_by_key(|part| part.start);
+    let mut written = String::with_capacity(text.len());
+    let mut copied = 0;
+    for part in left_out {
+        written.push_str(&text[copied..part.start]);
+        copied = part.end;
+    }
+    written.push_str(&text[copied..]);
+    Ok(written)
+}
+
 /// Where the last of so many names that begin at this byte is.
 pub(super) fn last_name(text: &str, at: usize, names: usize) -> Option<(usize, usize)> {
     let mut tokens = Tokens::new(text.get(at..)?);

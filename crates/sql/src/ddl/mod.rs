@@ -14,6 +14,7 @@ mod drop;
 mod drop_column;
 mod foreign_key;
 mod function;
+mod generated;
 mod grant;
 mod identity;
 mod index;

@@ -8,7 +8,7 @@ use thermocline_engine::{Catalog, TableDef};
 
 use super::Definition;
 use super::dependents::quote_ident;
-use super::mentioned::{BEFORE, in_expression, in_query, last_name};
+use super::mentioned::{BEFORE, in_expression, in_query, last_name, unqualified};
 use super::place::find_relation;
 use super::sequence::quoted;
 use super::user_type::find_type;
@@ -224,6 +224,11 @@ fn with_schemas(text: &str, catalog: &Catalog, path: &[String]) -> Result<String
 }
 
 impl Definition<'_> {
+    /// An expression over a table, as it is kept.
+    pub(super) fn of_table(&self, text: &str, table: &TableDef) -> Result<String> {
+        self.with_schemas(&unqualified(text, table)?, &table.schema)
+    }
+
     /// An expression of what is in this schema, as it is kept.
     pub(super) fn with_schemas(&self, text: &str, schema: &str) -> Result<String> {
         let path = path_within(schema, self.search_path);
@@ -240,15 +245,17 @@ pub(super) fn table_with_schemas(
     catalog: &Catalog,
     path: &[String],
 ) -> Result<()> {
+    let own = def.clone();
     for default in def
         .columns
         .iter_mut()
         .filter_map(|column| column.default.as_mut())
     {
-        *default = with_schemas(default, catalog, path)?;
+        *default = with_schemas(&unqualified(default, &own)?, catalog, path)?;
     }
     for check in &mut def.checks {
-        check.expression = with_schemas(&check.expression, catalog, path)?;
+        let expression = unqualified(&check.expression, &own)?;
+        check.expression = with_schemas(&expression, catalog, path)?;
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ impl Definition<'_> {
             let from = def.columns[column].data_type;
             def.columns[column].data_type = to;
             def.columns[column].domain = declared.domain;
+            self.alter_generated(table, &mut def, column, new.using.is_some())?;
             values.push((column, self.conversion(table, new, to)?));
             self.check_altered(&def, column)?;
             rewrites |= new.using.is_some() || !is_same_in_tuples(from, to);
@@ -109,10 +110,12 @@ impl Definition<'_> {
         let (name, to) = (&altered.name, altered.data_type);
         let bound = match (bind::takes_next_of(altered), &altered.default) {
             (Some(sequence), _) => Some(bind::bind_next_value(sequence, name, to)),
-            (None, Some(default)) => Some(self.kept(&def.schema, |context| {
-                bind::bind_default(default, name, to, context)
-            })),
-            (None, None) => None,
+            (None, Some(default)) if !altered.generated => {
+                Some(self.kept(&def.schema, |context| {
+                    bind::bind_default(default, name, to, context)
+                }))
+            }
+            (None, _) => None,
         };
         if let Some(bound) = bound {
             bound.map_err(|error| match error.sqlstate.get(..2) {

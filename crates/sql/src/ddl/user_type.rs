@@ -62,6 +62,8 @@ enum Hanging {
     /// The flag: it is of arrays of the type.
     Column(Arc<Table>, usize, bool),
     Default(Arc<Table>, usize),
+    /// A column that is computed by it, of another type.
+    Generated(Arc<Table>, usize),
     Check(Arc<Table>, usize),
     Attribute(Arc<TypeDef>, usize),
     View(u32, String),
@@ -293,6 +295,10 @@ impl Definition<'_> {
             Hanging::Default(table, column) => Some((table, "the default of column", {
                 &table.columns[*column].name
             })),
+            Hanging::Generated(table, column) => {
+                let name = &table.columns[*column].name;
+                Some((table, "the generated column", name))
+            }
             Hanging::Check(table, check) => Some((table, "the check", &table.checks[*check].name)),
             Hanging::Column(..)
             | Hanging::Attribute(..)
@@ -390,7 +396,10 @@ impl Definition<'_> {
                     attributes_of(&mut altered)?[*attribute].dropped = true;
                     self.apply(Change::AlterType(altered)).await?;
                 }
-                Hanging::Column(..) | Hanging::View(..) | Hanging::Domain(_) => {}
+                Hanging::Column(..)
+                | Hanging::Generated(..)
+                | Hanging::View(..)
+                | Hanging::Domain(_) => {}
             }
         }
         for one in &hanging {
@@ -404,7 +413,7 @@ impl Definition<'_> {
             }
         }
         for one in &hanging {
-            if let Hanging::Column(table, column, _) = one {
+            if let Hanging::Column(table, column, _) | Hanging::Generated(table, column) = one {
                 let name = &table.columns[*column].name;
                 let table = self.current(table.oid)?;
                 self.drop_column(&table, name, true, true).await?;
@@ -433,7 +442,11 @@ impl Definition<'_> {
                 } else if let Some(default) = &column.default
                     && names_it(default)?
                 {
-                    hanging.push(Hanging::Default(Arc::clone(table), at));
+                    let table = Arc::clone(table);
+                    hanging.push(match column.generated {
+                        true => Hanging::Generated(table, at),
+                        false => Hanging::Default(table, at),
+                    });
                 }
             }
             for (at, check) in table.checks.iter().enumerate() {
@@ -474,7 +487,7 @@ impl Definition<'_> {
 
 fn described(one: &Hanging) -> String {
     match one {
-        Hanging::Column(table, column, _) => format!(
+        Hanging::Column(table, column, _) | Hanging::Generated(table, column) => format!(
             "column {} of table {}",
             quote_ident(&table.columns[*column].name),
             quote_ident(&table.name)

@@ -15,7 +15,7 @@ use super::reference::Referring;
 use super::row::{
     ConflictRow, NewRow, TupleRow, null_violation, verify_checks, with_values, write_row,
 };
-use super::update::Rewriter;
+use super::update::{Rewriter, RowChange};
 use super::{ExecContext, Stop, run};
 use crate::error::{Result, SqlError};
 use crate::expr::{CastPath, Datum, EvalContext, NoRow};
@@ -134,6 +134,10 @@ impl<'a> Encoder<'a> {
         }
         for (column, default) in &self.target.defaults {
             row[*column] = default.evaluate(&NoRow, &self.context)?;
+        }
+        for (column, expr) in &self.target.generated {
+            let value = expr.evaluate(&NewRow(row), &self.context)?.into_value();
+            row[*column] = Datum::Owned(value);
         }
         for (column, def) in table.columns.iter().enumerate() {
             if def.not_null && row[column].is_null() {
@@ -399,14 +403,12 @@ fn resolve(
     {
         return Ok(Outcome::Skipped);
     }
-    writer.rewrite(
-        table,
-        old,
-        &update.assignments,
-        &row,
-        &target.checks,
-        context,
-    )?;
+    let change = RowChange {
+        assignments: &update.assignments,
+        generated: &update.generated,
+        checks: &target.checks,
+    };
+    writer.rewrite(table, old, &change, &row, context)?;
     let row = access.update(table, existing, writer.tuple())?;
     touched.push(existing);
     Ok(Outcome::Updated(row))

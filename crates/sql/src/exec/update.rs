@@ -23,6 +23,19 @@ pub(crate) struct Rewriter {
     tuple: Vec<u8>,
     /// What a new tuple refers to.
     key: Vec<u8>,
+    /// The tuple without what is computed of it.
+    before: Vec<u8>,
+}
+
+/// What makes a new tuple of an old one.
+#[derive(Clone, Copy)]
+pub(crate) struct RowChange<'a> {
+    /// Columns and their new values.
+    pub(crate) assignments: &'a [(usize, Expr)],
+    /// Generated columns, computed of the row with these.
+    pub(crate) generated: &'a [(usize, Expr)],
+    /// What the new row must satisfy.
+    pub(crate) checks: &'a [Check],
 }
 
 impl Rewriter {
@@ -31,8 +44,7 @@ impl Rewriter {
         &self.tuple
     }
 
-    /// Makes the tuple that `assignments`, evaluated over `row`, make of
-    /// `old`.
+    /// Makes the tuple that the change, evaluated over `row`, makes of `old`.
     ///
     /// # Errors
     /// 23502, 23514, and what the expressions raise.
@@ -40,11 +52,11 @@ impl Rewriter {
         &mut self,
         table: &Table,
         old: &[u8],
-        assignments: &[(usize, Expr)],
+        change: &RowChange<'_>,
         row: &R,
-        checks: &[Check],
         context: &EvalContext<'_>,
     ) -> Result<()> {
+        let assignments = change.assignments;
         self.tuple.clear();
         self.tuple.extend_from_slice(old);
         let mut patched = true;
@@ -65,6 +77,9 @@ impl Rewriter {
         if !patched {
             null_column = self.encode(table, old, assignments, row, context)?;
         }
+        if !change.generated.is_empty() {
+            null_column = null_column.or(self.compute(table, change.generated, context)?);
+        }
         let new = TupleRow {
             table,
             tuple: &self.tuple,
@@ -72,14 +87,58 @@ impl Rewriter {
         if let Some(column) = null_column {
             return Err(null_violation(table, column, &new, context.styles));
         }
-        verify_checks(checks, table, &new, context)
+        verify_checks(change.checks, table, &new, context)
     }
 
     /// Makes the tuple that an UPDATE makes of `old`.
     fn of_plan(&mut self, plan: &UpdatePlan, old: &[u8], context: &EvalContext<'_>) -> Result<()> {
         let table = &*plan.source.table;
         let row = TupleRow { table, tuple: old };
-        self.rewrite(table, old, &plan.assignments, &row, &plan.checks, context)
+        let change = RowChange {
+            assignments: &plan.assignments,
+            generated: &plan.generated,
+            checks: &plan.checks,
+        };
+        self.rewrite(table, old, &change, &row, context)
+    }
+
+    /// Computes generated columns of the tuple that was made. Returns one that must not be NULL
+    /// and is.
+    fn compute(
+        &mut self,
+        table: &Table,
+        generated: &[(usize, Expr)],
+        context: &EvalContext<'_>,
+    ) -> Result<Option<usize>> {
+        std::mem::swap(&mut self.tuple, &mut self.before);
+        let row = TupleRow {
+            table,
+            tuple: &self.before,
+        };
+        let mut null_column = None;
+        let mut computed = Vec::with_capacity(generated.len());
+        self.tuple.clear();
+        self.tuple.extend_from_slice(&self.before);
+        let mut patched = true;
+        for (column, expr) in generated {
+            let value = expr.evaluate(&row, context)?;
+            if value.is_null() && table.columns[*column].not_null {
+                null_column.get_or_insert(*column);
+            }
+            let layouts = &table.layouts;
+            patched = patched && layouts.patch(&mut self.tuple, *column, value.as_ref());
+            computed.push((*column, value));
+        }
+        if !patched {
+            let columns = 0..table.columns.len();
+            let mut values: Vec<ValueRef<'_>> = columns.map(|column| row.column(column)).collect();
+            for (column, value) in &computed {
+                values[*column] = value.as_ref();
+            }
+            self.tuple.clear();
+            table.encode_tuple(&values, &mut self.tuple);
+        }
+        Ok(null_column)
     }
 
     /// The slow way: all columns are decoded and encoded again. Returns a

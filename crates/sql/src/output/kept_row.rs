@@ -7,6 +7,7 @@ use thermocline_storage::value::ValueRef;
 
 use super::{ColumnType, OutputColumn, RowWriter};
 use crate::error::{Result, SqlError};
+use crate::typed::held;
 
 /// What a row begins with: one without columns is a row, too.
 pub(super) const ROW: u8 = b'r';
@@ -117,11 +118,11 @@ pub(crate) fn write_kept_row(
             (ValueRef::Null, _) => rows.null(),
             (value, ColumnType::Scalar(data_type)) => rows.value(value, data_type),
             (ValueRef::Text(text), ColumnType::Other(other)) => rows.other(text, *other)?,
-            (_, ColumnType::Other(_)) => {
-                return Err(SqlError::internal(
-                    "a kept value of a catalog type is no text",
-                ));
-            }
+            // A number that needed no text.
+            (value, ColumnType::Other(other)) => match held(other.oid(), column.type_modifier) {
+                Some(data_type) => rows.value(value, &data_type),
+                None => return Err(SqlError::internal("a kept value of no known type")),
+            },
         }
     }
     rows.end_row();

@@ -19,6 +19,8 @@ pub enum ColumnConstraint {
     NotNull,
     /// DEFAULT, and its text.
     Default(String),
+    /// GENERATED ALWAYS AS (…) STORED, and its text.
+    Generated(String),
     /// GENERATED … AS IDENTITY
     Identity {
         /// ALWAYS, not BY DEFAULT.
@@ -139,11 +141,14 @@ pub(super) fn column_constraint(
             always: constraint.generated_when as u8 == b'a',
             options: sequence::options(constraint.options(), text)?,
         },
-        ConstrType::CONSTR_GENERATED => {
+        ConstrType::CONSTR_GENERATED if constraint.generated_kind as u8 != b's' => {
             return Err(refused(
-                "generated columns are not supported",
-                "Use a view that computes the column, or give it a value.",
+                "virtual generated columns are not supported",
+                "Write STORED behind the expression.",
             ));
+        }
+        ConstrType::CONSTR_GENERATED => {
+            ColumnConstraint::Generated(written::expression(constraint.raw_expr())?)
         }
         ConstrType::CONSTR_ATTR_NOT_DEFERRABLE | ConstrType::CONSTR_ATTR_IMMEDIATE => {
             return Ok(None);

@@ -59,6 +59,8 @@ pub struct Like {
     pub constraints: bool,
     /// Defaults.
     pub defaults: bool,
+    /// What generated columns are computed by.
+    pub generated: bool,
     /// Identity columns.
     pub identity: bool,
     /// PRIMARY KEY, UNIQUE and indexes.
@@ -160,6 +162,13 @@ pub enum AlterOperation {
         /// The column.
         column: String,
         /// One that is none is left alone.
+        if_exists: bool,
+    },
+    /// ALTER COLUMN DROP EXPRESSION
+    DropExpression {
+        /// The column.
+        column: String,
+        /// One that is not generated is left alone.
         if_exists: bool,
     },
     /// ALTER COLUMN SET NOT NULL and DROP NOT NULL
@@ -312,6 +321,7 @@ fn like(clause: &TableLikeClause) -> Like {
         name: node::relation(clause.relation()),
         constraints: includes(Option::CREATE_TABLE_LIKE_CONSTRAINTS),
         defaults: includes(Option::CREATE_TABLE_LIKE_DEFAULTS),
+        generated: includes(Option::CREATE_TABLE_LIKE_GENERATED),
         identity: includes(Option::CREATE_TABLE_LIKE_IDENTITY),
         indexes: includes(Option::CREATE_TABLE_LIKE_INDEXES),
     }
@@ -434,6 +444,10 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
             column: name,
             if_exists: change.missing_ok,
         },
+        (Type::AT_DropExpression, _) => AlterOperation::DropExpression {
+            column: name,
+            if_exists: change.missing_ok,
+        },
         (Type::AT_SetNotNull | Type::AT_DropNotNull, _) => AlterOperation::NotNull {
             column: name,
             not_null: change.subtype == Type::AT_SetNotNull,
@@ -505,7 +519,7 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
 const fn shown(operation: AlterTableType::Type) -> &'static str {
     use AlterTableType as Type;
     match operation {
-        Type::AT_SetExpression | Type::AT_DropExpression => "ALTER COLUMN ... EXPRESSION",
+        Type::AT_SetExpression => "ALTER COLUMN ... SET EXPRESSION",
         Type::AT_AlterConstraint => "ALTER CONSTRAINT",
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
         Type::AT_SetLogged => "SET LOGGED",

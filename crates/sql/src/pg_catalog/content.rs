@@ -10,6 +10,7 @@ mod constraints;
 mod dependencies;
 mod domains;
 mod functions;
+mod generated;
 mod information_schema;
 mod privileges;
 mod server;

@@ -18,7 +18,10 @@ impl UpdatePlan {
         returning: Option<Vec<OutputExpr>>,
     ) -> Result<Self> {
         let table = &source.table;
-        let assigned = |column: &usize| assignments.iter().any(|(to, _)| to == column);
+        let generated = context.generated_by(table, &assignments)?;
+        let changed = assignments.iter().chain(&generated);
+        let changed: Vec<usize> = changed.map(|(column, _)| *column).collect();
+        let assigned = |column: &usize| changed.contains(column);
         // A row that moves is another, and has to be looked at like one.
         let moves = table.partition_key.iter().any(assigned);
         let references = Reference::of(context.catalog, table, |c| moves || assigned(c));
@@ -27,10 +30,11 @@ impl UpdatePlan {
             overwrites: overwrites(&source, &assignments).filter(|_| alone),
             checks: context.checks_of(table)?,
             // What it refers to may lie anywhere.
-            leaves_partition: !alone || leaves_partition(table, &assignments),
+            leaves_partition: !alone || leaves_partition(table, &changed),
             references,
             source,
             assignments,
+            generated,
             returning,
         })
     }
@@ -61,10 +65,14 @@ pub(crate) fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
 }
 
 /// The columns of the key and their values, if one row is named by its whole key and given
-/// all its other columns anew. Their values may be evaluated whether it is there or not.
+/// all its other columns anew. Their values may be evaluated whether it is there or not. What is
+/// computed is computed of a row that is read.
 fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usize, Expr)>> {
     let key = whole_key(source)?;
     let table = &*source.table;
+    if table.columns.iter().any(|column| column.generated) {
+        return None;
+    }
     let is_key = |column: usize| key.iter().any(|(of_key, _)| *of_key == column);
     let assigned = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
     let whole = table.live_columns().all(|(c, _)| assigned(c) != is_key(c));
@@ -84,10 +92,10 @@ fn is_given(expr: &Expr) -> bool {
     given
 }
 
-/// Whether the assignments may move a row to another partition, or make it
+/// Whether a change of these columns may move a row to another partition, or make it
 /// clash with a row of another partition.
-fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
-    let assigned = |column: &usize| assignments.iter().any(|(assigned, _)| assigned == column);
+fn leaves_partition(table: &Table, changed: &[usize]) -> bool {
+    let assigned = |column: &usize| changed.contains(column);
     let moves = table.partition_key.iter().any(assigned);
     let clashes = table.indexes.iter().any(|index| {
         index.unique
@@ -117,7 +125,8 @@ pub(crate) fn unique_within_partition(table: &Table) -> bool {
 }
 
 /// Whether `ON CONFLICT DO UPDATE` with these assignments puts the row that was to be
-/// inserted, as it is, in the place of the one with its key.
+/// inserted, as it is, in the place of the one with its key. Its generated columns are computed
+/// already, of the values that it keeps.
 pub(crate) fn replaces(table: &Table, assignments: &[(usize, Expr)]) -> bool {
     let width = table.columns.len();
     let taken = |column: usize| {
@@ -131,9 +140,9 @@ pub(crate) fn replaces(table: &Table, assignments: &[(usize, Expr)]) -> bool {
         .first()
         .map_or(&[][..], |index| &index.columns);
     table.knows_keys()
-        && table
-            .live_columns()
-            .all(|(column, _)| taken(column).unwrap_or_else(|| key.contains(&column)))
+        && table.live_columns().all(|(column, def)| {
+            taken(column).unwrap_or_else(|| def.generated || key.contains(&column))
+        })
         && key
             .iter()
             .all(|column| has_one_form(table.columns[*column].data_type))

@@ -141,21 +141,26 @@ impl ShortPlan {
     /// Whether it may take away keys that foreign keys refer to.
     #[must_use]
     pub fn takes_keys(&self) -> bool {
-        let assigned = |table: &Table, assignments: &[(usize, Expr)]| {
-            takes_keys(table, |column| {
-                assignments.iter().any(|(to, _)| to == column)
-            })
-        };
+        let assigned =
+            |table: &Table, assignments: &[(usize, Expr)], generated: &[(usize, Expr)]| {
+                takes_keys(table, |column| {
+                    let mut changed = assignments.iter().chain(generated);
+                    changed.any(|(to, _)| to == column)
+                })
+            };
         match self {
             Self::Insert(insert) => {
                 let target = &insert.target;
                 let conflict = target.conflict.as_ref();
                 let update = conflict.and_then(|conflict| conflict.update.as_ref());
                 update.is_some_and(|update| {
-                    !update.replaces && assigned(&target.table, &update.assignments)
+                    !update.replaces
+                        && assigned(&target.table, &update.assignments, &update.generated)
                 })
             }
-            Self::Update(update) => assigned(&update.source.table, &update.assignments),
+            Self::Update(update) => {
+                assigned(&update.source.table, &update.assignments, &update.generated)
+            }
             Self::Delete(delete) => delete.source.table.is_referenced(),
             Self::ByQuery(plan) => plan.change.takes_keys(),
             Self::Merge(plan) => plan.actions.iter().flatten().any(Self::takes_keys),
@@ -581,6 +586,8 @@ pub struct InsertTarget {
     /// The other columns and what they get; a column in neither list gets
     /// NULL.
     pub defaults: Vec<(usize, Expr)>,
+    /// Generated columns, and what each is computed by, over the row that has all others.
+    pub generated: Vec<(usize, Expr)>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
     /// ON CONFLICT.
@@ -638,6 +645,9 @@ impl ConflictPlan {
 pub struct ConflictUpdate {
     /// Columns and their new values.
     pub assignments: Vec<(usize, Expr)>,
+    /// Generated columns that read what is assigned, and what each is computed by, over the row
+    /// as it is then.
+    pub generated: Vec<(usize, Expr)>,
     /// WHERE.
     pub filter: Option<Expr>,
     /// Whether the row that was to be inserted takes the existing one's place as it is,
@@ -654,6 +664,9 @@ pub struct UpdatePlan {
     pub source: Source,
     /// Columns and their new values.
     pub assignments: Vec<(usize, Expr)>,
+    /// Generated columns that read what is assigned, and what each is computed by, over the row
+    /// as it is then.
+    pub generated: Vec<(usize, Expr)>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
     /// RETURNING.

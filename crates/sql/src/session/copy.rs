@@ -97,7 +97,8 @@ impl Session {
         let actor = Actor::named(&role, &catalog)?;
         actor.need_some_column(&catalog, &table, needs)?;
         if columns.is_empty() {
-            let all = table.live();
+            let computed = |place: &usize| table.columns[*place].generated;
+            let all: Vec<usize> = table.live().into_iter().filter(|c| !computed(c)).collect();
             for column in &all {
                 actor.need_column(&table, *column, needs)?;
             }
@@ -114,6 +115,11 @@ impl Session {
                     ),
                 )
             })?;
+            if table.columns[place].generated {
+                let message = format!("column \"{column}\" is a generated column");
+                return Err(SqlError::new("42P10", message)
+                    .with_detail("Generated columns cannot be used in COPY."));
+            }
             if places.contains(&place) {
                 return Err(SqlError::new(
                     "42701",

@@ -10,7 +10,7 @@ use thermocline_query::tree::{Column, Query, Target};
 use thermocline_storage::types::DataType;
 
 use super::expression::Lowering;
-use super::{Changer, generated_always};
+use super::{Changer, computed, generated_always};
 use crate::bind::default_text;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -88,6 +88,7 @@ impl Changer<'_, '_> {
             table: Arc::clone(table),
             columns,
             defaults,
+            generated: self.context.generated_of(table)?,
             conflict: None,
             returning: None,
         })
@@ -138,16 +139,13 @@ impl Changer<'_, '_> {
     /// 428C9 for a value for a column that is always generated.
     pub(super) fn may_insert(&self, column: usize, overriding: Overriding) -> Result<()> {
         let def = &self.table.columns[column];
+        if def.generated {
+            return Err(given(&def.name).with_detail(computed(&def.name)));
+        }
         match (def.identity, overriding) {
-            (Some(Identity::Always), Overriding::None) => {
-                let message = format!(
-                    "cannot insert a non-DEFAULT value into column \"{}\"",
-                    def.name
-                );
-                Err(SqlError::new("428C9", message)
-                    .with_detail(generated_always(&def.name))
-                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
-            }
+            (Some(Identity::Always), Overriding::None) => Err(given(&def.name)
+                .with_detail(generated_always(&def.name))
+                .with_hint("Use OVERRIDING SYSTEM VALUE to override.")),
             (Some(_), Overriding::User) => Err(SqlError::unsupported(
                 "OVERRIDING USER VALUE with a query is not supported",
                 "Leave the identity column out of the list.",
@@ -173,9 +171,8 @@ impl Changer<'_, '_> {
             });
         };
         let mut assignments = update.assignments;
-        for (column, given) in &mut assignments {
-            self.needs(*column, Privileges::UPDATE)?;
-            self.may_assign(*column, given)?;
+        self.leave_computed(&mut assignments)?;
+        for (_, given) in &mut assignments {
             if let Given::Value(expr) = given {
                 self.planner.lift(expr, scope)?;
             }
@@ -194,23 +191,31 @@ impl Changer<'_, '_> {
         let lowering = Lowering::of_tables(&relations);
         let assignments = self.assigned(assignments, &lowering)?;
         let filter = filter.map(|filter| lowering.row(&filter)).transpose()?;
+        let generated = self.context.generated_by(&table, &assignments)?;
         Ok(ConflictPlan {
             arbiters,
             update: Some(ConflictUpdate {
                 replaces: filter.is_none() && replaces(&table, &assignments),
-                refers: refers(&table, &assignments),
+                refers: refers(&table, assignments.iter().chain(&generated)),
                 assignments,
+                generated,
                 filter,
             }),
         })
     }
 }
 
+#[cold]
+fn given(column: &str) -> SqlError {
+    let message = format!("cannot insert a non-DEFAULT value into column \"{column}\"");
+    SqlError::new("428C9", message)
+}
+
 /// Whether a row may refer to other rows, or be in another partition, with these columns changed.
-fn refers(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+fn refers<'c>(table: &Table, changed: impl Iterator<Item = &'c (usize, Expr)> + Clone) -> bool {
     let referring = table.foreign_keys.iter().flat_map(|key| &key.columns);
     let mut columns = referring.chain(&table.partition_key);
-    columns.any(|column| assignments.iter().any(|(to, _)| to == column))
+    columns.any(|column| changed.clone().any(|(to, _)| to == column))
 }
 
 /// The unique indexes that tell a conflict.

@@ -116,11 +116,10 @@ impl Changer<'_, '_> {
         let table = Arc::clone(&self.table);
         Ok(Some(match action {
             MergeAction::Nothing => return Ok(None),
-            MergeAction::Update(assignments) => {
+            MergeAction::Update(mut assignments) => {
+                self.leave_computed(&mut assignments)?;
                 let mut assigned = Vec::with_capacity(assignments.len());
                 for (column, given) in assignments {
-                    self.needs(column, Privileges::UPDATE)?;
-                    self.may_assign(column, &given)?;
                     assigned.push((column, self.merged(column, given, found, guard)?));
                 }
                 let source = self.source_by(key);

@@ -326,14 +326,26 @@ impl Changer<'_, '_> {
         self.context.default_of(&self.table, column)
     }
 
-    /// 428C9 for a value for a column that is always generated.
-    fn may_assign(&self, column: usize, given: &Given) -> Result<()> {
-        let def = &self.table.columns[column];
-        if def.identity != Some(Identity::Always) || matches!(given, Given::Default) {
-            return Ok(());
+    /// Looks whether columns may be assigned, and leaves those out that are computed.
+    ///
+    /// # Errors
+    /// 42501 without the right to; 428C9 for a value for a column that is always generated.
+    fn leave_computed(&self, assignments: &mut Vec<(usize, Given)>) -> Result<()> {
+        for (column, given) in &*assignments {
+            self.needs(*column, Privileges::UPDATE)?;
+            let def = &self.table.columns[*column];
+            let name = &def.name;
+            let detail = match (def.generated, def.identity) {
+                _ if matches!(given, Given::Default) => continue,
+                (true, _) => computed(name),
+                (false, Some(Identity::Always)) => generated_always(name),
+                (false, _) => continue,
+            };
+            let message = format!("column \"{name}\" can only be updated to DEFAULT");
+            return Err(SqlError::new("428C9", message).with_detail(detail));
         }
-        let message = format!("column \"{}\" can only be updated to DEFAULT", def.name);
-        Err(SqlError::new("428C9", message).with_detail(generated_always(&def.name)))
+        assignments.retain(|(column, _)| !self.table.columns[*column].generated);
+        Ok(())
     }
 
     /// The list of results over rows of the changed table; what no row gives is refused.
@@ -358,6 +370,10 @@ impl Changer<'_, '_> {
 
 fn generated_always(column: &str) -> String {
     format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
+}
+
+fn computed(column: &str) -> String {
+    format!("Column \"{column}\" is a generated column.")
 }
 
 /// A column of a query of ours.

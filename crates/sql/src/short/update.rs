@@ -47,10 +47,7 @@ impl Changer<'_, '_> {
         cursor: Option<Arc<str>>,
         returning: Option<Vec<Target>>,
     ) -> Result<ShortPlan> {
-        for (column, given) in &assignments {
-            self.needs(*column, Privileges::UPDATE)?;
-            self.may_assign(*column, given)?;
-        }
+        self.leave_computed(&mut assignments)?;
         let values = assignments.iter().filter_map(|(_, given)| match given {
             Given::Value(expr) => Some(expr),
             Given::Default => None,

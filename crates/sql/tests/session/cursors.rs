@@ -165,3 +165,29 @@ fn a_cursor_goes_with_what_it_was_declared_behind() {
     client.tag("commit");
     assert_eq!(client.rows("fetch held"), ["2"]);
 }
+
+#[test]
+fn numbers_with_decimals_are_fetched_by_either_path() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create domain amount as numeric(10, 2)");
+    client.tag("create table t (id int primary key, n numeric(12, 3), m amount, free numeric)");
+    client.tag("insert into t values (1, 2.5, 3, 1e30), (2, -0.125, null, 0.10)");
+    let all = [
+        "1|2.500|3.00|1000000000000000000000000000000",
+        "2|-0.125|NULL|0.10",
+    ];
+    for path in ["auto", "analytical"] {
+        client.tag(&format!("set thermocline.path = {path}"));
+        let declare =
+            "begin; declare k scroll cursor for select * from t where n < 100 order by id";
+        client.tag(declare);
+        assert_eq!(client.rows("fetch 100 from k"), all, "{path}");
+        assert_eq!(client.rows("fetch backward 1 from k"), all[1..], "{path}");
+        client.tag(
+            "commit; begin; declare h cursor with hold for select * from t order by id; commit",
+        );
+        assert_eq!(client.rows("fetch all from h"), all, "{path}");
+        client.tag("close h");
+    }
+}

@@ -17,6 +17,7 @@ mod fixture;
 mod foreign_keys;
 mod found_types;
 mod functions;
+mod generated;
 mod identity;
 mod idle_plans;
 mod inner;

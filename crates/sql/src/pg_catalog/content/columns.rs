@@ -24,6 +24,7 @@ struct Attribute<'a> {
     not_null: bool,
     has_default: bool,
     identity: &'static str,
+    generated: bool,
     dropped: bool,
     residence: Residence,
 }
@@ -87,7 +88,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             Datum::Bool(attribute.not_null),
             Datum::Bool(attribute.has_default),
             Datum::text(attribute.identity),
-            Datum::text(""),
+            Datum::text(if attribute.generated { "s" } else { "" }),
             Datum::Bool(attribute.dropped),
             Datum::Bool(true),
             Datum::oid(form.collation),
@@ -115,6 +116,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     Some(Identity::ByDefault) => "d",
                     None => "",
                 },
+                generated: column.generated,
                 dropped: column.dropped,
                 residence: column.residence,
             }));
@@ -134,6 +136,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     not_null: false,
                     has_default: false,
                     identity: "",
+                    generated: false,
                     dropped: false,
                     residence: Residence::ByUse,
                 }));
@@ -156,6 +159,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: attribute.dropped,
                 residence: Residence::ByUse,
             }));
@@ -174,6 +178,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: false,
                 residence: Residence::ByUse,
             }));
@@ -194,6 +199,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: true,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: false,
                 residence: Residence::ByUse,
             }));
@@ -209,6 +215,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                generated: false,
                 dropped: false,
                 residence: Residence::ByUse,
             }));

@@ -167,7 +167,14 @@ impl Found<'_> {
                 continue;
             };
             let default = (self.catalogs.default, default_oid(table, position), 0);
-            self.add(default, at, AUTO);
+            if column.generated {
+                self.add(default, at, INTERNAL);
+                for column in columns_of(text, table).unwrap_or_default() {
+                    self.add(default, (class, table.oid, number(column)), NORMAL);
+                }
+            } else {
+                self.add(default, at, AUTO);
+            }
             self.named(default, text);
             if text.starts_with('\'') {
                 // A constant of the column's type.

@@ -7,7 +7,7 @@ use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
 use thermocline_storage::types::DataType;
 
-use super::{Filler, domains, privileges};
+use super::{Filler, domains, generated, privileges};
 use crate::ddl::is_operation;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::default_shown;
@@ -28,6 +28,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         "columns" => columns(relation, session),
         "domains" => domains::domains(relation, session),
         "domain_constraints" => domains::constraints(relation, session),
+        "column_column_usage" => generated::column_usage(relation, session),
         "column_domain_usage" => domains::columns(relation, session),
         "table_constraints" => table_constraints(relation, session),
         "key_column_usage" => key_columns(relation, session),
@@ -180,6 +181,7 @@ struct Column<'a> {
     name: &'a str,
     number: i64,
     default: Option<String>,
+    generation: Option<String>,
     nullable: bool,
     data_type: PgType,
     identity: Option<Identity>,
@@ -216,6 +218,7 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             "identity_generation",
             "identity_cycle",
             "is_generated",
+            "generation_expression",
             "is_updatable",
         ],
     );
@@ -260,7 +263,11 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                 None => Datum::Null,
             },
             yes_or_no(false),
-            Datum::text("NEVER"),
+            Datum::text(match column.generation {
+                Some(_) => "ALWAYS",
+                None => "NEVER",
+            }),
+            column.generation.as_ref().map_or(Datum::Null, Datum::text),
             yes_or_no(column.updatable),
         ])
     };
@@ -268,20 +275,23 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let tables = session.catalog.tables.values();
     for table in tables.filter(|table| !session.is_others(&table.schema)) {
         for (place, column) in table.live_columns() {
+            let shown = default_shown(session, table, place);
+            let shown = shown.filter(|_| column.identity.is_none());
+            let shown = shown.map(|text| match is_operation(&text) {
+                true => format!("({text})"),
+                false => text,
+            });
+            let (default, generation) = match column.generated {
+                true => (None, shown),
+                false => (shown, None),
+            };
             rows.push(row(&Column {
                 schema: &table.schema,
                 table: &table.name,
                 name: &column.name,
                 number: place as i64 + 1,
-                default: match column.identity {
-                    None => {
-                        default_shown(session, table, place).map(|text| match is_operation(&text) {
-                            true => format!("({text})"),
-                            false => text,
-                        })
-                    }
-                    Some(_) => None,
-                },
+                default,
+                generation,
                 nullable: !column.not_null,
                 data_type: PgType::of_column(column),
                 identity: column.identity,
@@ -298,6 +308,7 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                 name: &column.name,
                 number,
                 default: None,
+                generation: None,
                 nullable: true,
                 data_type: PgType {
                     oid: column.type_oid,
@@ -316,6 +327,7 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                 name: column.name,
                 number,
                 default: None,
+                generation: None,
                 nullable: true,
                 data_type: column.data_type,
                 identity: None,

@@ -1,0 +1,194 @@
+-- Generated columns: what computes them, what may not, and what psql shows of them. generated.out is what
+-- PostgreSQL 15 answers, recorded as that of basics.sql:
+--   psql -X -q -a -h 127.0.0.1 -p PORT -U postgres postgres < generated.sql > generated.out 2>&1
+set client_min_messages = warning;
+create schema g;
+set search_path = g;
+create table line (id int primary key, amount numeric(10, 2), quantity int not null default 1,
+    total numeric(12, 2) generated always as (amount * quantity) stored,
+    label text generated always as ('line ' || id || ': ' || amount) stored);
+insert into line values (1, 2.50, 2), (2, 3, 4), (3, null, 2);
+insert into line values (4, 1.1, 3, default, default) returning *;
+insert into line (id, amount, total) values (5, 1, 7);
+insert into line (id, amount, total) values (5, 1, default), (6, 1, 7);
+insert into line (id, amount, total) overriding system value values (5, 1, 7);
+insert into line select 5, 1, 1, 7;
+insert into line select 5, 1.5;
+select * from line order by id;
+update line set quantity = quantity + 1, total = default where id in (1, 3) returning id, total;
+update line set id = 10, amount = 0.5 where id = 5 returning *;
+update line set total = 1 where id = 1;
+update line set (amount, total) = (1, 1) where id = 1;
+update line l set amount = o.amount + 1 from line o where o.id = l.id - 1;
+insert into line values (1, 9) on conflict (id) do update set amount = excluded.amount + line.total;
+insert into line values (2, 9, 9) on conflict (id) do update set amount = excluded.amount, quantity = excluded.quantity;
+insert into line values (2, 9, 9) on conflict (id) do update set total = 3;
+merge into line using (values (3, 7.77), (7, 8.88)) v (id, amount) on line.id = v.id
+  when matched then update set amount = v.amount, total = default
+  when not matched then insert (id, amount, label) values (v.id, v.amount, default);
+merge into line using (values (3)) v (id) on line.id = v.id when matched then update set total = 1;
+select * from line order by id;
+select id from line where total > 10 and label like '%: 3%' order by id;
+-- Out of range where it is computed.
+insert into line values (8, 99999999.99, 1000000);
+-- COPY has what is given.
+copy (select * from line where id = 1) to stdout;
+create table copied (a int, b int generated always as (a * 2) stored, c text);
+copy copied from stdin;
+1	x
+2	\N
+\.
+copy copied (c, a) from stdin with csv;
+y,3
+\.
+copy copied (b) to stdout;
+copy copied (a, b) from stdin;
+copy copied from stdin where b > 2;
+select * from copied order by a;
+delete from copied where a <> 3;
+copy copied to stdout;
+-- Constraints and indexes over them.
+create table held (a int primary key, b int generated always as (a / 2) stored unique check (b < 50),
+    c int generated always as (nullif(a, 4)) stored not null);
+insert into held values (2), (6);
+insert into held values (3);
+insert into held values (200);
+insert into held values (4);
+update held set a = 7 where a = 2;
+insert into held values (8), (9) on conflict (b) do nothing;
+select * from held order by a;
+create index held_c on held (c);
+select a from held where c = 8;
+\d held
+alter table held add check (c < 8);
+alter table held alter c drop not null;
+insert into held values (4);
+create table parent (x int, y int generated always as (x * 2) stored primary key);
+create table child (a int primary key, b int references parent on update cascade, c int generated always as (b + 1) stored);
+insert into parent values (1), (2);
+insert into child values (1, 2), (2, 4);
+insert into child values (3, 3);
+update parent set x = 5 where x = 1;
+select * from child order by a;
+create table bad (a int, b int generated always as (a) stored references parent on update cascade);
+create table bad (a int, b int generated always as (a) stored references parent on delete set null);
+create table of_it (a int, b int generated always as (a * 2) stored references parent on delete cascade);
+insert into of_it values (2), (null);
+insert into of_it values (3);
+delete from parent where x = 2;
+delete from child;
+delete from parent where x = 2;
+select * from of_it;
+create domain small as int check (value < 10);
+create table of_domain (a int, b small generated always as (a * 2) stored);
+insert into of_domain values (4);
+insert into of_domain values (5);
+-- Views over them.
+create view lines as select id, amount, total from line;
+insert into lines values (20, 2);
+insert into lines values (21, 2, default), (22, 3, default);
+insert into lines values (23, 2, 2);
+update lines set amount = 5 where id = 20;
+update lines set total = 5;
+select * from lines where id >= 20 order by id;
+drop view lines;
+-- What may not compute one.
+\set VERBOSITY sqlstate
+create table bad (a int, b int generated always as (a) stored generated always as (a) stored);
+create table bad (a int, b int default 1 generated always as (a) stored);
+create table bad (a int, b int generated always as identity generated always as (a) stored);
+create table bad (a int, b int generated by default as (a) stored);
+create table bad (a int, b int generated always as (b) stored);
+create table bad (a int, b int generated always as (a) stored, c int generated always as (b) stored);
+create table bad (a int, b int generated always as (num_nulls(bad)) stored);
+create table bad (a int, b int generated always as (c) stored);
+create table bad (a int, b bool generated always as (xmin <> 37) stored);
+create table bad (a int, b int generated always as (avg(a)) stored);
+create table bad (a int, b int generated always as (row_number() over ()) stored);
+create table bad (a int, b int generated always as ((select 1)) stored);
+create table bad (a int, b int generated always as (generate_series(1, a)) stored);
+create table bad (a jsonb, b date generated always as (a) stored);
+create table bad (a text, b int generated always as (a) stored);
+create table bad (a int, b float8 generated always as (random()) stored);
+create table bad (a int, b timestamptz generated always as (now()) stored);
+create table bad (a int, b timestamptz generated always as (current_timestamp) stored);
+create table bad (a timestamptz, b text generated always as (a::text) stored);
+create table bad (a timestamptz, b text generated always as (a || 'x') stored);
+create table bad (a timestamptz, b date generated always as (a::date) stored);
+create table bad (a timestamp, b text generated always as (to_char(a, 'YYYY')) stored);
+create table bad (a int[], b text generated always as (a::text) stored);
+create table bad (a text, b date generated always as (a::date) stored);
+create table bad (a text, b text generated always as (concat(a, a)) stored);
+create table bad (a timestamptz, b bool generated always as (a > date '2020-01-01') stored);
+create table bad (a timestamptz, b timestamptz generated always as (a + interval '1 day') stored);
+create table bad (a timestamptz, b numeric generated always as (extract(hour from a)) stored);
+create table bad (a text, b text generated always as (format('%s', a)) stored);
+\set VERBOSITY default
+create table good (a int, b text generated always as (a || ' s') stored,
+    c jsonb, d text generated always as (c ->> 'x') stored,
+    e timestamp, f int generated always as (extract(year from e)) stored,
+    g text, h bool generated always as (g like 'x%' or lower(g) = 'y') stored,
+    i text generated always as (coalesce(g, 'none')::varchar(3)) stored,
+    j int[], k int generated always as (j[1] + cardinality(j)) stored,
+    l bool generated always as (a between 1 and 10) stored,
+    m text generated always as (case when a > 1 then 'many' else 'one' end) stored,
+    n date, o timestamptz generated always as (e at time zone 'UTC') stored,
+    p text generated always as (md5(g)) stored);
+set timezone = 'UTC';
+insert into good (a, c, e, g, j) values (1, '{"x": 5}', '2024-05-06 07:08:09', 'xyzzy', '{4,5}'), (20, '{}', null, 'Y', null), (null, null, null, null, null);
+select a, b, d, f, h, i, k, l, m, o, p from good order by a;
+-- Changes of the table.
+create table alters (a int primary key, b int);
+insert into alters values (1, 2), (3, 4);
+alter table alters add c int generated always as (a + b) stored;
+alter table alters add d int generated always as (c + 1) stored;
+alter table alters add d int generated always as (z + 1) stored;
+alter table alters add e int default 5, add f int generated always as (e * a) stored not null;
+alter table alters add n int generated always as (nullif(a, 1)) stored not null;
+\set VERBOSITY terse
+alter table alters alter b type bigint;
+\set VERBOSITY default
+alter table alters rename b to "B b";
+\d alters
+alter table alters alter c type text using 'x';
+alter table alters alter c set default 1;
+alter table alters alter c drop default;
+alter table alters alter a drop expression;
+alter table alters alter zz drop expression;
+alter table alters alter a drop expression if exists;
+alter table alters drop "B b";
+insert into alters (a, "B b") values (5, 6);
+select * from alters order by a;
+create table plain (like alters);
+create table alike (like alters including generated including defaults);
+\d plain
+\d alike
+alter table alters alter c type numeric;
+alter table alters alter c drop expression;
+update alters set c = 0, "B b" = 0 where a = 1;
+insert into alters values (7, 8, 9);
+select * from alters order by a;
+alter table alters drop a cascade;
+\d alters
+alter table alike drop e cascade;
+insert into alike values (1, 2);
+select * from alike;
+-- What the catalogs say.
+select attname, attgenerated, atthasdef from pg_attribute where attrelid = 'line'::regclass and attnum > 0 order by attnum;
+select column_name, column_default, is_generated from information_schema.columns where table_schema = 'g' and table_name = 'line' order by ordinal_position;
+select table_name, column_name, dependent_column from information_schema.column_column_usage where table_name in ('line', 'held') order by 1, 2, 3;
+-- Rights are asked of what a statement names.
+create role computer;
+grant usage on schema g to computer;
+grant select (a, c), insert (a, b), update (b) on child to computer;
+set role computer;
+insert into child values (1, null);
+insert into child (a, b) values (1, null);
+select a, c from child;
+update child set b = null;
+update child set c = default;
+select b from child;
+reset role;
+set client_min_messages = warning;
+drop schema g cascade;
+drop role computer;
