@@ -61,7 +61,7 @@ fn keep(db: &Arc<Database>, residence: Residence) -> Arc<Table> {
     }
     ddl(db, Change::AlterTable(def)).expect("alters");
     let t = table(db, "t");
-    block_on(db.unload_columns(&t, &[0, 1])).expect("leaves");
+    block_on(db.unload_columns(&RunOptions::new(), &t, &[0, 1])).expect("leaves");
     t
 }
 
@@ -126,7 +126,7 @@ fn columns_are_loaded_as_far_as_they_have_room() {
         reports.iter().all(|report| report.state() == "hot")
     };
     assert!(hot(&db));
-    block_on(db.unload_columns(&t, &[0, 1])).expect("leaves");
+    block_on(db.unload_columns(&RunOptions::new(), &t, &[0, 1])).expect("leaves");
     assert!(!hot(&db));
     block_on(db.checkpoint()).expect("checkpoints");
     drop(db);

@@ -18,9 +18,10 @@ pub fn come_or_go(world: &World) {
     let columns: Vec<usize> = all.filter(|_| world.percent(50)).collect();
     let comes = world.percent(50);
     world.say(|| format!("columns {columns:?} come: {comes}"));
+    let options = RunOptions::new();
     let outcome = world.without_stalls(|| match comes {
-        true => block_on(world.db.load_columns(&RunOptions::new(), &table, &columns)),
-        false => block_on(world.db.unload_columns(&table, &columns)).map(drop),
+        true => block_on(world.db.load_columns(&options, &table, &columns)),
+        false => block_on(world.db.unload_columns(&options, &table, &columns)).map(drop),
     });
     // A life may be at its end.
     if !matches!(outcome, Err(Error::ShuttingDown)) {

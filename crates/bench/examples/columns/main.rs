@@ -146,7 +146,7 @@ fn all_warm(db: &Arc<Database>) {
     let mut txn = db.begin(Isolation::ReadCommitted, false);
     block_on(db.ddl(&mut txn, &options, Change::AlterTable(def))).expect("alters");
     block_on(db.commit(txn, &options)).expect("commits");
-    block_on(db.unload_columns(&table(db), &columns)).expect("leaves");
+    block_on(db.unload_columns(&options, &table(db), &columns)).expect("leaves");
 }
 
 fn open(directory: &Path, limit_mb: u64) -> Arc<Database> {

@@ -78,12 +78,18 @@ impl Database {
     /// Lets these columns leave memory; how many bytes of them were there.
     ///
     /// # Errors
-    /// The device's; XX001 where the directory of a group is damaged.
-    pub async fn unload_columns(&self, table: &Table, columns: &[usize]) -> Result<u64> {
+    /// The device's; XX001 where the directory of a group is damaged; 57014 on cancel.
+    pub async fn unload_columns(
+        &self,
+        options: &RunOptions,
+        table: &Table,
+        columns: &[usize],
+    ) -> Result<u64> {
         let _pin = self.blocks().pin();
         let groups = &self.fetcher().groups;
         let mut bytes = 0;
         for info in self.groups_of(table) {
+            options.cancel.check()?;
             let group = groups.opened(&directory_read(&info)).await?;
             for column in columns {
                 bytes += groups.bytes_in_memory(&group, *column);

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use thermocline_storage::columns::{ColumnPlace, Directory};
 
@@ -32,7 +32,7 @@ type Key = (u32, Piece);
 const ENTRY_BYTES: u64 = 112;
 
 /// When something leaves, beside others: the higher the sooner.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Leaves(u8);
 
 impl Leaves {
@@ -42,6 +42,8 @@ impl Leaves {
     }
 }
 
+/// Keys may stand in line that are not there any more: so many, beside as many as there are.
+const STALE_MAX: usize = 1024;
 /// Ten priorities, loaded or not.
 const QUEUES: usize = 20;
 
@@ -132,10 +134,9 @@ impl ColumnCache {
         entry.map_or(0, |entry| entry.bytes)
     }
 
-    pub fn put_directory(&self, block: u32, directory: &Arc<Directory>) {
+    pub fn put_directory(&self, block: u32, directory: &Arc<Directory>, leaves: Leaves) {
         let bytes = (size_of::<Directory>() + directory.chunks() * 64) as u64;
         let part = Part::Directory(directory.clone());
-        let leaves = Leaves::default();
         let mut inner = self.inner.lock();
         inner.put((block, Piece::Directory), part, bytes, leaves);
     }
@@ -177,7 +178,7 @@ impl Inner {
             // What was read by itself may be loaded by command now, or the other way round.
             if entry.leaves != leaves {
                 entry.leaves = leaves;
-                self.order[usize::from(leaves.0)].push_back(key);
+                self.stand_in_line(key, leaves);
             }
             return;
         }
@@ -192,8 +193,24 @@ impl Inner {
             leaves,
         };
         self.entries.insert(key, entry);
-        self.order[usize::from(leaves.0)].push_back(key);
+        self.stand_in_line(key, leaves);
         self.bytes += bytes;
+    }
+
+    fn stand_in_line(&mut self, key: Key, leaves: Leaves) {
+        self.order[usize::from(leaves.0)].push_back(key);
+        let standing: usize = self.order.iter().map(VecDeque::len).sum();
+        if standing <= 2 * self.entries.len() + STALE_MAX {
+            return;
+        }
+        // What was dropped, or has another place by now, does not stay in line for good.
+        for (queue, order) in self.order.iter_mut().enumerate() {
+            let mut seen = HashSet::new();
+            order.retain(|key| {
+                let entry = self.entries.get(key);
+                entry.is_some_and(|entry| usize::from(entry.leaves.0) == queue) && seen.insert(*key)
+            });
+        }
     }
 
     /// Lets what leaves first leave until there is room for so many bytes more.
@@ -296,5 +313,15 @@ mod tests {
             (1000, 0)
         );
         assert_eq!(cache.bytes(), 1000);
+        // However often it comes and goes, it stands in line a bounded number of times.
+        for _ in 0..10 * STALE_MAX {
+            cache.drop_piece(1, piece);
+            cache.put(1, piece, &chunk, Leaves::new(5, false));
+            cache.put(1, piece, &chunk, Leaves::new(5, true));
+        }
+        let inner = cache.inner.lock();
+        let standing: usize = inner.order.iter().map(VecDeque::len).sum();
+        assert!(standing <= STALE_MAX + 2, "{standing}");
+        assert_eq!((inner.bytes, inner.entries.len()), (1000, 1));
     }
 }

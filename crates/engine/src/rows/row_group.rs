@@ -74,10 +74,7 @@ impl Home {
             .0
             .as_ref()
             .map_or(0, |table| table.def.unload_priority());
-        match column {
-            None => Leaves::default(),
-            Some(column) => Leaves::new(priority, self.is_hot(column)),
-        }
+        Leaves::new(priority, column.is_some_and(|column| self.is_hot(column)))
     }
 }
 
@@ -190,7 +187,9 @@ impl RowGroups {
                     .put(block, Piece::Chunk(number), &chunk.into(), leaves);
             }
         }
-        self.cache.put_directory(block, &Arc::new(directory));
+        let leaves = home.leaves(None);
+        self.cache
+            .put_directory(block, &Arc::new(directory), leaves);
     }
 
     /// Lets a column's chunk, and what else is kept of it, leave memory.
@@ -285,7 +284,8 @@ impl RowGroups {
             match Directory::decode(bytes, block) {
                 Ok((_, directory)) => {
                     let directory = Arc::new(directory);
-                    self.cache.put_directory(block, &directory);
+                    let leaves = self.home(read.storage).leaves(None);
+                    self.cache.put_directory(block, &directory, leaves);
                     return Ok((of(directory), there));
                 }
                 Err(BlockError {

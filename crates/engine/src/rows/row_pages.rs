@@ -333,7 +333,7 @@ impl RowGroups {
         let checked = group.directory.check_sums(bytes, group.block);
         checked.map_err(|error| self.damaged(read, &error))?;
         let bytes: Arc<[u8]> = bytes.into();
-        let leaves = Leaves::default();
+        let leaves = self.home(read.storage).leaves(None);
         self.cache.put(group.block, Piece::Sums, &bytes, leaves);
         Ok(bytes)
     }

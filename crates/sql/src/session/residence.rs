@@ -58,7 +58,7 @@ impl Session {
         // As it is now: what is read goes by what was just said.
         let table = self.table_to_load(&name)?;
         let options = self.options();
-        db.unload_columns(&table, &columns).await?;
+        db.unload_columns(&options, &table, &columns).await?;
         if command.to == Residence::Hot {
             db.load_columns(&options, &table, &columns).await?;
         }
