@@ -184,16 +184,12 @@ fn the_readmes_two_commands_run_in_ci() {
 
 /// Rows of the benchmarks whose raw results were not kept: the first cell, and the command that
 /// gives them anew, which the page says.
-const WITHOUT_RAW: [(&str, &str); 6] = [
+const WITHOUT_RAW: [(&str, &str); 5] = [
     ("Zipf 0.75, reads, 64 in flight", "run --matrix quick"),
     ("Zipf 1.25, reads, 16 in flight", "run --matrix quick"),
     (
         "data that fit: Zipf 1, reads, 2 in flight",
         "run --matrix quick",
-    ),
-    (
-        "inserts by one synchronous client",
-        "scripts/commit-rate.sh",
     ),
     (
         "half updates of rows of 100 bytes that fit",
