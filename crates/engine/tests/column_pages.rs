@@ -143,6 +143,38 @@ fn columns_are_loaded_as_far_as_they_have_room() {
 }
 
 #[test]
+fn a_damaged_chunk_does_not_keep_the_others_from_coming_back() {
+    let (device, db, _) = filled();
+    keep(&db, Residence::Hot);
+    block_on(db.checkpoint()).expect("checkpoints");
+    drop(db);
+    let mut files = files_of(&device);
+    let (_, blocks) = files.get_mut("blocks").expect("is there");
+    // A text of the first group.
+    let first = (0..ROWS)
+        .filter_map(|id| {
+            let wanted = &text(id).into_bytes()[..100];
+            blocks.windows(100).position(|bytes| bytes == wanted)
+        })
+        .take(20)
+        .min();
+    blocks[first.expect("a text is there") + 50] ^= 1;
+    let db = opened_with(&device_of(&files), true, 1 << 30);
+    let texts_in_memory = || {
+        let reports = db.column_reports().expect("reports");
+        let texts = reports.last().expect("a column");
+        (texts.groups_in_memory, texts.groups)
+    };
+    let begun = Instant::now();
+    while texts_in_memory().0 + 1 < texts_in_memory().1 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the others come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(texts_in_memory(), (1, 2));
+    db.close().expect("stops");
+}
+
+#[test]
 fn what_has_no_room_is_not_loaded() {
     let device = SimulatedDevice::new();
     let db = opened_with(&device, false, 64 << 20);

@@ -156,8 +156,17 @@ impl Database {
                 }
                 groups.cache.set_room(columns_most(self.memory().limit()));
                 let read = directory_read(&info);
-                let mut group = block_on(groups.opened(&read))?;
-                block_on(groups.load(&read, &mut group, Some(&hot)))?;
+                let loaded = block_on(async {
+                    let mut group = groups.opened(&read).await?;
+                    groups.load(&read, &mut group, Some(&hot)).await
+                });
+                match loaded {
+                    // The rest can be loaded; who needs the damaged chunk is told so.
+                    Err(error @ Error::Corrupt(_)) => {
+                        self.report(&format!("loading columns again: {error}"));
+                    }
+                    other => other?,
+                }
             }
         }
         Ok(())

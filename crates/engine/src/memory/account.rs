@@ -5,7 +5,7 @@
 //! else notices.
 //!
 //! Guarantees: the accounts together never hold more than the share. One account
-//! never more than half of it. The last quarter of the share is for accounts that
+//! never holds more than half of it. The last quarter of the share is for accounts that
 //! hold little, so that small sessions go on whatever large ones do. A [`Charge`]
 //! gives back what it holds when it is dropped. What waits is served in order, and
 //! no wait is without end: two that hold what the other waits for get an error after

@@ -321,16 +321,18 @@ impl RowGroups {
         there: Vec<Range>,
     ) -> Result<()> {
         let numbers = group.directory.wanted(wanted);
-        self.load_chunks(read, group, &numbers, there).await
+        self.load_chunks(read, group, &numbers, there, false).await
     }
 
-    /// Adds these chunks; some of the block was read already.
+    /// Adds these chunks; some of the block was read already. `keeps_warm`: what is read of warm columns
+    /// stays in their buffer, if it is no larger than a few pages. A scan leaves nothing of them behind.
     pub(super) async fn load_chunks(
         &self,
         read: &PlannedRead,
         group: &mut Group,
         numbers: &[usize],
         mut there: Vec<Range>,
+        keeps_warm: bool,
     ) -> Result<()> {
         let block = group.block;
         let home = self.home(read.storage);
@@ -382,9 +384,8 @@ impl RowGroups {
             checked.map_err(|error| self.damaged(read, &error))?;
             let bytes: Arc<[u8]> = bytes.into();
             let column = directory.column_of(number);
-            // A scan leaves nothing of a warm column behind, but for what is no larger than a few pages.
             let is_warm = column.is_some_and(|column| home.is_warm(column));
-            if !is_warm || bytes.len() <= WHOLE_BYTES_MAX {
+            if !is_warm || keeps_warm && bytes.len() <= WHOLE_BYTES_MAX {
                 let leaves = home.leaves(column);
                 self.kept(is_warm)
                     .put(block, Piece::Chunk(number), &bytes, leaves);

@@ -162,7 +162,11 @@ impl RowGroups {
     async fn few(&self, read: &PlannedRead, rows: usize) -> Result<Few> {
         let worth = rows.saturating_mul(WHOLE_BYTES_MAX);
         if worth as u64 >= read.block_bytes {
-            return Ok(Few::Whole(self.group(read, None).await?));
+            let (mut group, there) = self.directory_of(read, read.block_bytes).await?;
+            let all = group.directory.wanted(None);
+            self.load_chunks(read, &mut group, &all, there, true)
+                .await?;
+            return Ok(Few::Whole(group));
         }
         let first = DIRECTORY_READ_BYTES.min(read.block_bytes);
         let (mut group, there) = self.directory_of(read, first).await?;
@@ -180,7 +184,8 @@ impl RowGroups {
                 columns.push(column);
             }
         }
-        self.load_chunks(read, &mut group, &whole, there).await?;
+        self.load_chunks(read, &mut group, &whole, there, true)
+            .await?;
         if columns.is_empty() {
             return Ok(Few::Whole(group));
         }

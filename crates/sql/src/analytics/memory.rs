@@ -2,7 +2,7 @@
 //! share of `memory_limit`, so that sorts and hash tables of any number of
 //! statements together never take what the rows need. What is taken is charged
 //! to the engine's limit, which evicts to make room. Operators that can go on
-//! with files (sorts, aggregations, nested loops. `spilling.rs`) are sent there when most of
+//! with files (sorts, aggregations, nested loops: `spilling.rs`) are sent there when most of
 //! the share is used and they have more than their part. Others fail with
 //! 53200 and say what to change.
 

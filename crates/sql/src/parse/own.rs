@@ -1,4 +1,4 @@
-//! What the commands are read with that PostgreSQL has not: token by token. A command each has a file.
+//! Reads the tokens of commands that PostgreSQL does not have. Each such command has a file of its own.
 
 use super::place_of;
 use super::scan::{Token, Tokens};

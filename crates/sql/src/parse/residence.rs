@@ -1,4 +1,4 @@
-//! LOAD and UNLOAD of columns (002 §2.1), which PostgreSQL has not. Its LOAD of a file is its own grammar's.
+//! LOAD and UNLOAD of columns (002 §2.1), which PostgreSQL does not have. Its own grammar reads `LOAD 'file'`.
 
 use super::own::Reader;
 use super::scan::Token;
