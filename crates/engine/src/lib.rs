@@ -94,6 +94,7 @@ pub use rows::group_scan::{GroupRows, ScanSink};
 pub use rows::row_group::GroupCounts;
 pub use rows::row_state::PolicyCounts;
 pub use run::interactive::Transaction;
+pub use run::key_scan::{IndexKeys, KeyInterval, KeyScan};
 pub use run::locking::TableLock;
 pub use run::savepoint::Savepoint;
 pub use run::sequences::Given;

@@ -24,8 +24,9 @@ use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, DFSchemaRef};
+use datafusion::common::{DFSchema, DFSchemaRef, Statistics};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{
@@ -41,7 +42,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, Sched
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, Distribution, ExecutionPlan,
-    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions, StatisticsArgs,
 };
 
 use crate::evaluate::name_of;
@@ -70,6 +71,11 @@ pub trait Operator: Send + Sync + fmt::Debug {
     /// Whether rows come out in the order in which they come in.
     fn keeps_order(&self) -> bool {
         false
+    }
+
+    /// About how many rows it gives, where that can be told before.
+    fn rows(&self) -> Option<usize> {
+        None
     }
 
     /// Plans what an operator without inputs is made of.
@@ -354,6 +360,18 @@ impl ExecutionPlan for OperatorExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
         self.replace_children(children, options)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        if let Some(rows) = self.operator.rows() {
+            statistics.num_rows = Precision::Inexact(rows);
+        }
+        Ok(Arc::new(statistics))
     }
 
     fn execute(

@@ -33,6 +33,9 @@ use thermocline_query::serial;
 /// The rows of the round before.
 pub type Round = Arc<Mutex<Vec<RecordBatch>>>;
 
+/// Rows that a round is taken to have.
+const ROUND_ROWS: usize = 100;
+
 /// Reads the round before.
 pub struct Previous {
     /// The columns.
@@ -63,6 +66,11 @@ impl Operator for Previous {
 
     fn needs(&self) -> Vec<usize> {
         Vec::new()
+    }
+
+    /// Taken for few: a join then goes from them to the table, and need not read all of it again.
+    fn rows(&self) -> Option<usize> {
+        Some(ROUND_ROWS)
     }
 
     fn execute(

@@ -257,6 +257,23 @@ impl Versions {
             .take_while(move |version| version.committed > snapshot)
     }
 
+    /// How many versions there have been.
+    pub fn sequence(&self) -> u64 {
+        self.first + self.list.len() as u64
+    }
+
+    /// The changes after `snapshot` that were added when there had been `sequence` versions,
+    /// newest first.
+    pub fn added_since(
+        &self,
+        sequence: u64,
+        snapshot: Timestamp,
+    ) -> impl Iterator<Item = &Version> {
+        let added = self.sequence().saturating_sub(sequence);
+        self.since(snapshot)
+            .take(usize::try_from(added).unwrap_or(usize::MAX))
+    }
+
     /// Rows of a storage that were changed or inserted after `snapshot`, some of them more than once.
     /// `None`: there are more, or what others changed is more, than so many.
     pub fn rows_since(&self, storage: u32, snapshot: Timestamp, most: usize) -> Option<Vec<u32>> {

@@ -5,6 +5,7 @@
 pub(crate) mod batch;
 pub(crate) mod commit;
 pub(crate) mod interactive;
+pub(crate) mod key_scan;
 pub(crate) mod locking;
 mod row_count;
 pub(crate) mod savepoint;

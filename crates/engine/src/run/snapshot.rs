@@ -276,7 +276,7 @@ impl Snapshot {
     }
 
     /// Bytes of rows that a scan gives out at a time.
-    fn chunk_bytes(&self) -> u64 {
+    pub(super) fn chunk_bytes(&self) -> u64 {
         let most = self.inner.db.memory().limit() / CHUNK_DIVISOR;
         most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
     }
@@ -338,6 +338,12 @@ impl Held {
         self.own.as_ref().map(|own| &own.overlay)
     }
 
+    /// Whether its own transaction has changed or deleted a row.
+    pub(super) fn has_changed(&self, storage: u32, row: RowId) -> bool {
+        let own = self.own.as_ref();
+        own.is_some_and(|own| own.overlay.contains_key(&(storage, row)))
+    }
+
     /// Whether a row that is not committed is its own transaction's.
     pub(super) fn has_inserted(&self, state: &PartitionState, row: StoredRow) -> bool {
         self.own.is_some() && state.owner_of(row).is_some_and(|owner| self.is_of(owner))
@@ -368,7 +374,7 @@ impl Held {
 
 impl Parts {
     /// The bytes of the block that a long record lies in, which is read to its end; 0 of others.
-    fn block_bytes_of_long(&self, address: ColdAddress) -> u64 {
+    pub(super) fn block_bytes_of_long(&self, address: ColdAddress) -> u64 {
         let is_long = address.extent == ColdAddress::EXTENT_LONG;
         let info = is_long.then(|| self.blocks().info(address.block)).flatten();
         info.map_or(0, |info| info.device_bytes)

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `run` | from an analysed query to its rows |
 //! | `scan`, `batch` | tables as DataFusion reads them |
+//! | `way`, `learned`, `by_keys` | rows that an index leads to, by constants and by the keys of joins |
 //! | `asked`, `vectors` | of column tables: filters that the storage answers, columns without tuples |
 //! | `feed`, `row_stream`, `whole` | results on their way out |
 //! | `memory`, `spilling` | what operators take, and what they put aside |
@@ -17,10 +18,12 @@
 
 mod asked;
 mod batch;
+mod by_keys;
 mod cooperation;
 mod deep;
 mod errors;
 mod feed;
+mod learned;
 mod memory;
 mod row_stream;
 mod run;
@@ -28,6 +31,7 @@ mod scan;
 mod spilling;
 mod threads;
 mod vectors;
+mod way;
 mod whole;
 mod width;
 
@@ -45,6 +49,7 @@ pub(crate) use errors::sql_error;
 pub use row_stream::RowStream;
 
 use crate::error::Result;
+use by_keys::ByKeys;
 use cooperation::GiveWay;
 use deep::MakeRoom;
 use memory::AnalyticalMemory;
@@ -104,7 +109,7 @@ impl Analytics {
             .with_target_partitions(1)
             .with_batch_size(SMALL_BATCH_ROWS);
         let last = || -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-            vec![Arc::new(GiveWay), Arc::new(MakeRoom)]
+            vec![Arc::new(ByKeys), Arc::new(GiveWay), Arc::new(MakeRoom)]
         };
         Ok(Self {
             db,

@@ -31,13 +31,17 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions, SendableRecordBatchStream, StatisticsArgs,
 };
 use futures::stream;
-use thermocline_engine::catalog::Table;
-use thermocline_engine::{GroupCounts, GroupRows, RowId, ScanSink, Snapshot, SnapshotScan};
+use thermocline_engine::catalog::{IndexKind, Table};
+use thermocline_engine::{
+    GroupCounts, GroupRows, IndexKeys, KeyScan, RowId, ScanSink, Snapshot, SnapshotScan,
+};
 use thermocline_storage::columns::ColumnTest;
 
 use super::asked::ScanFilter;
 use super::batch::{BatchBuilder, batch_bytes, table_schema};
+use super::learned::{Learned, Part};
 use super::vectors;
+use super::way::{self, Way, rows_by_key};
 use crate::error::SqlError;
 use crate::privilege::denied;
 
@@ -101,9 +105,9 @@ impl SnapshotTable {
         }
     }
 
-    fn estimate(&self, schema: &SchemaRef) -> Statistics {
+    fn estimate(&self, schema: &SchemaRef, rows: u64) -> Statistics {
         let mut statistics = Statistics::new_unknown(schema);
-        statistics.num_rows = Precision::Inexact(usize::try_from(self.rows).unwrap_or(usize::MAX));
+        statistics.num_rows = Precision::Inexact(usize::try_from(rows).unwrap_or(usize::MAX));
         statistics
     }
 }
@@ -128,10 +132,10 @@ impl TableProvider for SnapshotTable {
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.estimate(&self.schema))
+        Some(self.estimate(&self.schema, self.rows))
     }
 
-    /// What a column table's scan is asked is asked again above it: rows in memory are all given out.
+    /// What a scan is asked is asked again above it: it may give out others.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
@@ -141,6 +145,7 @@ impl TableProvider for SnapshotTable {
             let tests = is_columns.then(|| ScanFilter::of(&self.table, [*filter]).tests);
             match tests {
                 Some(tests) if !tests.is_empty() => TableProviderFilterPushDown::Inexact,
+                _ if way::may_bound(&self.table, filter) => TableProviderFilterPushDown::Inexact,
                 _ => TableProviderFilterPushDown::Unsupported,
             }
         };
@@ -182,15 +187,21 @@ impl TableProvider for SnapshotTable {
                 true => ScanFilter::of(&self.table, filters),
                 false => ScanFilter::default(),
             };
+            let snapshot = self.snapshot.clone();
+            let snapshot = snapshot
+                .ok_or_else(|| DataFusionError::Internal("a scan without a snapshot".to_owned()))?;
+            let way = Way::of(&self.table, filters, &snapshot, self.rows).await;
+            let way = way.map_err(external)?;
+            let rows = way.rows().unwrap_or(self.rows);
             Ok(Arc::new(SnapshotScanExec {
                 asked: filter.tests.into(),
                 shown: filter.shown,
                 groups: Arc::clone(&self.groups),
-                statistics: Arc::new(self.estimate(&schema)),
+                statistics: Arc::new(self.estimate(&schema, rows)),
                 table: Arc::clone(&self.table),
-                snapshot: self.snapshot.clone().ok_or_else(|| {
-                    DataFusionError::Internal("a scan without a snapshot".to_owned())
-                })?,
+                rows: self.rows,
+                way: Arc::new(way),
+                snapshot,
                 partitions: self.partitions,
                 streams,
                 columns,
@@ -204,10 +215,14 @@ impl TableProvider for SnapshotTable {
 /// Rows of a batch that are only counted.
 const COUNTED_ROWS: u64 = 1 << 16;
 
-/// Reads the projected columns of all rows that the snapshot sees.
-struct SnapshotScanExec {
+/// Reads the projected columns of the rows that the snapshot sees: of all, or of those with some keys.
+#[derive(Clone)]
+pub(super) struct SnapshotScanExec {
     table: Arc<Table>,
     snapshot: Snapshot,
+    /// About how many the table has.
+    rows: u64,
+    way: Arc<Way>,
     partitions: u16,
     streams: usize,
     columns: Arc<[usize]>,
@@ -219,6 +234,55 @@ struct SnapshotScanExec {
     limit: Option<usize>,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
+}
+
+impl SnapshotScanExec {
+    /// A scan that reads by what a join tells of its keys, which stand at these places among the
+    /// columns; `None`: no index is over them.
+    pub(super) fn told(&self, keys: &[Option<usize>]) -> Option<(Self, Arc<Learned>)> {
+        let most = rows_by_key(self.rows);
+        if self.limit.is_some() || self.rows <= most {
+            return None;
+        }
+        let key_of = |column: usize| {
+            let mut places = keys.iter().enumerate();
+            places.find_map(|(key, place)| {
+                let is_it = self.columns.get((*place)?) == Some(&column);
+                is_it.then_some(key)
+            })
+        };
+        let part = |column: &usize| {
+            if let Some(key) = key_of(*column) {
+                return Some(Part::Key(key));
+            }
+            let mut equal = self.way.equal.iter();
+            let (_, value) = equal.find(|(of, _)| of == column)?;
+            Some(Part::Constant(value.clone()))
+        };
+        let mut best: Option<(bool, bool, usize, Vec<Part>)> = None;
+        for (index, def) in self.table.indexes.iter().enumerate() {
+            let parts: Vec<Part> = def.columns.iter().map_while(part).collect();
+            let is_whole = parts.len() == def.columns.len();
+            let tells = parts.iter().any(|part| matches!(part, Part::Key(_)));
+            if !tells || (def.kind == IndexKind::Hash && !is_whole) {
+                continue;
+            }
+            let worth = (is_whole && def.unique, is_whole, parts.len());
+            let is_better = best
+                .as_ref()
+                .is_none_or(|(unique, whole, _, parts)| worth > (*unique, *whole, parts.len()));
+            if is_better {
+                best = Some((worth.0, worth.1, index, parts));
+            }
+        }
+        let (.., index, parts) = best?;
+        let learned = Arc::new(Learned::new(Arc::clone(&self.table), index, parts, most));
+        let told = Self {
+            way: Arc::new(self.way.with(Some(Arc::clone(&learned)))),
+            ..self.clone()
+        };
+        Some((told, learned))
+    }
 }
 
 impl fmt::Debug for SnapshotScanExec {
@@ -246,6 +310,9 @@ impl DisplayAs for SnapshotScanExec {
         )?;
         if !self.shown.is_empty() {
             write!(f, ", asked=[{}]", self.shown)?;
+        }
+        for (index, source) in self.way.shown(&self.table) {
+            write!(f, ", by {index} (keys of {source})")?;
         }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
@@ -297,6 +364,14 @@ impl ExecutionPlan for SnapshotScanExec {
         }
     }
 
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let way = Arc::new(self.way.with(None));
+        Ok(Arc::new(Self {
+            way,
+            ..self.as_ref().clone()
+        }))
+    }
+
     fn statistics_from_inputs(
         &self,
         _input_stats: &[Arc<Statistics>],
@@ -329,6 +404,9 @@ impl ExecutionPlan for SnapshotScanExec {
                 batch_bytes(self.snapshot.database().memory_limit()),
             ),
             table: Arc::clone(&self.table),
+            rows: self.rows,
+            way: Arc::clone(&self.way),
+            keys: None,
             columns: Arc::clone(&self.columns),
             asked: Arc::clone(&self.asked),
             groups: Arc::clone(&self.groups),
@@ -346,8 +424,18 @@ impl ExecutionPlan for SnapshotScanExec {
     }
 }
 
+/// A partition that is being read.
+enum Scan {
+    Rows(SnapshotScan),
+    Keys(KeyScan),
+}
+
 struct Reader {
     table: Arc<Table>,
+    rows: u64,
+    way: Arc<Way>,
+    /// What it reads by, once that is known; `None` within: all rows.
+    keys: Option<Option<Arc<IndexKeys>>>,
     columns: Arc<[usize]>,
     asked: Arc<[ColumnTest]>,
     groups: Arc<GroupTotals>,
@@ -359,7 +447,7 @@ struct Reader {
     snapshot: Snapshot,
     /// Partitions still to be read, the next one last.
     remaining: Vec<u16>,
-    scan: Option<SnapshotScan>,
+    scan: Option<Scan>,
     builder: BatchBuilder,
     rows_left: usize,
 }
@@ -372,26 +460,24 @@ impl Reader {
         // A query takes memory batch by batch, faster than rows can leave.
         let room = self.snapshot.database().wait_for_room().await;
         room.map_err(external)?;
+        let keys = match &self.keys {
+            Some(keys) => keys.clone(),
+            None => {
+                let chosen = self
+                    .way
+                    .choose(&self.table, &self.snapshot, self.rows)
+                    .await;
+                self.keys.insert(chosen.map_err(external)?).clone()
+            }
+        };
         while !self.builder.is_full() && self.of_group.is_none() {
             let scan = match &mut self.scan {
                 Some(scan) => scan,
                 None => match self.remaining.pop() {
-                    Some(partition) => {
-                        if self.columns.is_empty() && self.asked.is_empty() {
-                            let count = self.snapshot.count(&self.table, partition).await;
-                            if let Some(count) = count.map_err(external)? {
-                                self.counted += count;
-                                continue;
-                            }
-                        }
-                        let scan = self.snapshot.scan_columns(
-                            &self.table,
-                            partition,
-                            &self.columns,
-                            &self.asked,
-                        );
-                        self.scan.insert(scan)
-                    }
+                    Some(partition) => match self.begin(partition, keys.as_ref()).await? {
+                        Some(scan) => self.scan.insert(scan),
+                        None => continue,
+                    },
                     None => break,
                 },
             };
@@ -403,12 +489,20 @@ impl Reader {
                 of_group: &mut self.of_group,
                 error: None,
             };
-            let more = scan.next_rows(&mut sink).await;
+            let more = match scan {
+                Scan::Rows(scan) => scan.next_rows(&mut sink).await,
+                Scan::Keys(scan) => {
+                    let each = &mut |row, tuple: &[u8]| sink.tuple(row, tuple);
+                    scan.next_rows(each).await
+                }
+            };
             if let Some(error) = sink.error {
                 return Err(error);
             }
             if !more.map_err(external)? {
-                self.groups.add(scan.group_counts());
+                if let Scan::Rows(scan) = scan {
+                    self.groups.add(scan.group_counts());
+                }
                 self.scan = None;
             }
         }
@@ -423,6 +517,30 @@ impl Reader {
         }
         self.rows_left -= batch.num_rows();
         Ok(Some(batch))
+    }
+
+    /// Begins a partition; `None`: its rows are counted already.
+    async fn begin(
+        &mut self,
+        partition: u16,
+        keys: Option<&Arc<IndexKeys>>,
+    ) -> Result<Option<Scan>> {
+        if let Some(keys) = keys {
+            let scan = self.snapshot.scan_keys(&self.table, partition, keys);
+            return Ok(Some(Scan::Keys(scan)));
+        }
+        if self.columns.is_empty() && self.asked.is_empty() {
+            let count = self.snapshot.count(&self.table, partition).await;
+            if let Some(count) = count.map_err(external)? {
+                self.counted += count;
+                return Ok(None);
+            }
+        }
+        let (columns, asked) = (&self.columns, &self.asked);
+        let scan = self
+            .snapshot
+            .scan_columns(&self.table, partition, columns, asked);
+        Ok(Some(Scan::Rows(scan)))
     }
 
     /// Rows without columns.

@@ -20,6 +20,7 @@ mod sink;
 mod update;
 
 pub use insert::insert_rows;
+pub(crate) use lookup::{Keys, Lookup};
 pub(crate) use row::of_no_domain;
 pub(crate) use sink::Window;
 

@@ -2,6 +2,7 @@
 //! status of the transaction.
 
 mod alter_table;
+mod by_keys;
 mod by_query;
 mod column_scans;
 mod column_states;

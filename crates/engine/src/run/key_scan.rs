@@ -1,0 +1,548 @@
+//! The rows of a table, as a snapshot sees them, that have some keys in an index.
+//!
+//! An index leads to rows by their keys of now. A row whose key a later commit has changed, or that
+//! is gone, is found among the before-images; one that the snapshot's own transaction has changed
+//! among its changes. Between two turns others have the partition, so a row may leave the part of
+//! the index that is still to be read, or come into it: each row is given once all the same.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+use thermocline_storage::block_store::BlockPin;
+use thermocline_storage::key_hash::key_hash;
+use thermocline_storage::row_directory::ColdAddress;
+
+use super::snapshot::{Held, Snapshot};
+use crate::catalog::{IndexKind, Table};
+use crate::ground::error::Result;
+use crate::ground::row_id::RowId;
+use crate::ground::wait::give_way;
+use crate::rows::fetch::{PlannedRead, Span, plan};
+use crate::rows::index::Index;
+use crate::rows::partition::PartitionState;
+use crate::rows::versions::Seen;
+
+/// Entries of an index looked at in one turn.
+const TURN_ENTRIES: usize = 1024;
+/// Entries after which whoever waits for the partition gets it.
+const ENTRIES_UNDER_LOCK: usize = 128;
+
+/// An interval of keys.
+pub type KeyInterval = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Keys of an index.
+#[derive(Debug)]
+pub struct IndexKeys {
+    /// Its place in the table's definition.
+    index: usize,
+    wanted: Wanted,
+    /// Points are whole keys.
+    whole: bool,
+}
+
+/// None lies within another, and all are in their order.
+#[derive(Debug)]
+enum Wanted {
+    /// The beginnings of keys.
+    Points(Vec<Box<[u8]>>),
+    Intervals(Vec<KeyInterval>),
+}
+
+impl IndexKeys {
+    /// The keys that have these values in the index's first columns: `points` are what
+    /// [`Table::encode_index_key`] makes of as many values each. A hash index has whole keys only.
+    #[must_use]
+    pub fn points(table: &Table, index: usize, mut points: Vec<Box<[u8]>>, columns: usize) -> Self {
+        let def = &table.def.indexes[index];
+        let whole = columns == def.columns.len();
+        assert!(
+            whole || def.kind == IndexKind::BTree,
+            "a hash index is asked for whole keys"
+        );
+        points.sort_unstable();
+        points.dedup();
+        Self {
+            index,
+            wanted: Wanted::Points(points),
+            whole,
+        }
+    }
+
+    /// The keys of a B+tree within intervals, of which none may meet another.
+    #[must_use]
+    pub fn intervals(table: &Table, index: usize, mut intervals: Vec<KeyInterval>) -> Self {
+        assert!(
+            table.def.indexes[index].kind == IndexKind::BTree,
+            "a hash index has no intervals"
+        );
+        let lowest = |interval: &KeyInterval| match &interval.0 {
+            Bound::Unbounded => None,
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
+        };
+        intervals.sort_by_cached_key(lowest);
+        Self {
+            index,
+            wanted: Wanted::Intervals(intervals),
+            whole: false,
+        }
+    }
+
+    /// The index's place in the table's definition.
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// How many points or intervals they are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.wanted {
+            Wanted::Points(points) => points.len(),
+            Wanted::Intervals(intervals) => intervals.len(),
+        }
+    }
+
+    /// Whether no key is wanted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Which of them a key is within.
+    fn place_of(&self, key: &[u8]) -> Option<usize> {
+        match &self.wanted {
+            Wanted::Points(points) => {
+                let place = points.partition_point(|point| **point <= *key);
+                let place = place.checked_sub(1)?;
+                key.starts_with(&points[place]).then_some(place)
+            }
+            Wanted::Intervals(intervals) => {
+                let begins = |interval: &KeyInterval| match &interval.0 {
+                    Bound::Unbounded => true,
+                    Bound::Included(low) => **low <= *key,
+                    Bound::Excluded(low) => **low < *key,
+                };
+                let place = intervals.partition_point(begins).checked_sub(1)?;
+                let ends = match &intervals[place].1 {
+                    Bound::Unbounded => true,
+                    Bound::Included(high) => *key <= **high,
+                    Bound::Excluded(high) => *key < **high,
+                };
+                ends.then_some(place)
+            }
+        }
+    }
+
+    /// Whether rows of this point can be in a partition.
+    fn may_be_in(&self, table: &Table, place: usize, partition: u16) -> bool {
+        match &self.wanted {
+            Wanted::Points(points) if self.whole => {
+                let of = table.partition_of_index_key(self.index, &points[place]);
+                of.is_none_or(|of| of == partition)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// How far an index has been read.
+#[derive(Debug, Default)]
+struct Place {
+    /// Which of the keys is next.
+    next: usize,
+    /// The last entry of it that was read.
+    after: Option<(Vec<u8>, u32)>,
+}
+
+impl Place {
+    /// Whether an entry has been passed.
+    fn is_past(&self, place: usize, key: &[u8], row: u32) -> bool {
+        match &self.after {
+            _ if place != self.next => place < self.next,
+            Some((last, last_row)) => (key, row) <= (last.as_slice(), *last_row),
+            None => false,
+        }
+    }
+
+    /// Calls `each` with the next entries, some of a point of a hash index, about `most` of them.
+    fn walk(
+        &mut self,
+        index: &Index,
+        keys: &IndexKeys,
+        (table, partition): (&Table, u16),
+        most: usize,
+        each: &mut dyn FnMut(usize, &[u8], u32),
+    ) {
+        let mut left = most;
+        let mut successor = Vec::new();
+        while left > 0 && self.next < keys.len() {
+            let place = self.next;
+            if !keys.may_be_in(table, place, partition) {
+                self.next += 1;
+                continue;
+            }
+            // A key that is not there is looked for, too.
+            left -= 1;
+            let (low, high) = match (&keys.wanted, index) {
+                (Wanted::Points(points), Index::Hash(hash)) => {
+                    for row in hash.candidates(key_hash(&points[place])) {
+                        left = left.saturating_sub(1);
+                        each(place, &points[place], row);
+                    }
+                    self.next += 1;
+                    continue;
+                }
+                (Wanted::Points(points), Index::BTree(_)) => {
+                    successor.clear();
+                    successor.extend_from_slice(&points[place]);
+                    let high = match thermocline_storage::key::prefix_successor(&mut successor) {
+                        true => Bound::Excluded(successor.as_slice()),
+                        false => Bound::Unbounded,
+                    };
+                    (Bound::Included(&*points[place]), high)
+                }
+                (Wanted::Intervals(intervals), _) => {
+                    let (low, high) = &intervals[place];
+                    (
+                        low.as_ref().map(Vec::as_slice),
+                        high.as_ref().map(Vec::as_slice),
+                    )
+                }
+            };
+            let Index::BTree(tree) = index else {
+                self.next = keys.len();
+                return;
+            };
+            let mut last = None;
+            let resume = self.after.as_ref().map(|(key, row)| (key.as_slice(), *row));
+            let flow = tree.scan_from(low, high, true, resume, |key, row| {
+                each(place, key, row);
+                left = left.saturating_sub(1);
+                if left > 0 {
+                    return ControlFlow::Continue(());
+                }
+                last = Some((key.to_vec(), row));
+                ControlFlow::Break(())
+            });
+            self.after = last;
+            if flow.is_continue() {
+                self.next += 1;
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    /// How many entries an index has for these keys by now, or some number above `most`.
+    ///
+    /// # Errors
+    /// As a scan's: 72000 where the snapshot is too old, or the table's definition is another by now.
+    pub async fn count_keys(&self, table: &Arc<Table>, keys: &IndexKeys, most: u64) -> Result<u64> {
+        let mut count = 0;
+        for partition in 0..self.database().partitions() {
+            self.wait_for(partition).await?;
+            let mut place = Place::default();
+            while count <= most && place.next < keys.len() {
+                give_way().await;
+                let mut state = self.database().all_partitions()[partition as usize].lock();
+                state.excuse_panics();
+                self.check(table)?;
+                let Some(rows) = state.tables.rows(table.def.storage) else {
+                    break;
+                };
+                let index = rows.index(table, keys.index)?;
+                let of = (&**table, partition);
+                place.walk(index, keys, of, TURN_ENTRIES, &mut |_, _, _| count += 1);
+            }
+        }
+        Ok(count)
+    }
+
+    /// The rows of a table in one partition that have one of these keys, in no order.
+    #[must_use]
+    pub fn scan_keys(&self, table: &Arc<Table>, partition: u16, keys: &Arc<IndexKeys>) -> KeyScan {
+        KeyScan {
+            snapshot: self.clone(),
+            table: Arc::clone(table),
+            partition,
+            keys: Arc::clone(keys),
+            place: Place::default(),
+            has_begun: false,
+            versions_seen: 0,
+            beside: HashSet::new(),
+        }
+    }
+}
+
+/// See [`Snapshot::scan_keys`].
+#[derive(Debug)]
+pub struct KeyScan {
+    snapshot: Snapshot,
+    table: Arc<Table>,
+    partition: u16,
+    keys: Arc<IndexKeys>,
+    place: Place,
+    has_begun: bool,
+    /// Before-images of the partition up to here have been looked at.
+    versions_seen: u64,
+    /// Rows that were given though the index may lead to them, too.
+    beside: HashSet<u32>,
+}
+
+/// What a turn has found and not given.
+struct Found {
+    cold: Vec<(RowId, ColdAddress)>,
+    /// Entries of the index: which of the keys, and the row.
+    entries: Vec<(usize, u32)>,
+    /// The keys of entries of a B+tree, and where each ends.
+    keys: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Found {
+    /// The key that an entry was found by.
+    fn key<'f>(&'f self, at: usize, wanted: &'f IndexKeys) -> &'f [u8] {
+        match (self.ends.get(at), &wanted.wanted) {
+            (Some(end), _) => {
+                let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+                &self.keys[begin..*end]
+            }
+            (None, Wanted::Points(points)) => &points[self.entries[at].0],
+            (None, Wanted::Intervals(_)) => &[],
+        }
+    }
+}
+
+impl KeyScan {
+    /// Calls `each` with the next rows (some hundreds, or what a small part of the memory limit holds);
+    /// false at the end. `each` may run under the partition's lock: it must be short and must not call
+    /// the database.
+    ///
+    /// # Errors
+    /// As a scan's.
+    pub async fn next_rows(&mut self, each: &mut impl FnMut(RowId, &[u8])) -> Result<bool> {
+        self.snapshot.database().pulse().beat();
+        give_way().await;
+        self.snapshot.wait_for(self.partition).await?;
+        let first = self.place.next;
+        let cold = self.turn(each)?;
+        if let Some((reads, pin)) = cold {
+            let is_hash = self.is_hash();
+            let keys = &self.keys;
+            let table = &self.table;
+            let (last, mut key) = (self.place.next, Vec::new());
+            let each = &mut |read: &PlannedRead, tuple: &[u8]| {
+                // What a hash index leads to may have another key: one that was not looked for, or
+                // that leads to it, too.
+                if is_hash {
+                    key.clear();
+                    table.index_key_of(keys.index, tuple, &mut key);
+                    let place = keys.place_of(&key);
+                    if !place.is_some_and(|place| (first..last).contains(&place)) {
+                        return;
+                    }
+                }
+                each(read.row, tuple);
+            };
+            let fetcher = self.snapshot.database().fetcher();
+            fetcher.read_in_order(&reads, each).await?;
+            drop(pin);
+        }
+        Ok(self.place.next < self.keys.len())
+    }
+
+    fn is_hash(&self) -> bool {
+        self.table.def.indexes[self.keys.index].kind == IndexKind::Hash
+    }
+
+    fn turn(
+        &mut self,
+        each: &mut impl FnMut(RowId, &[u8]),
+    ) -> Result<Option<(Vec<PlannedRead>, BlockPin)>> {
+        let snapshot = self.snapshot.clone();
+        let db = snapshot.database();
+        let most = snapshot.chunk_bytes();
+        let (mut hot_bytes, mut looked_at) = (0, 0);
+        let mut cold_span = Span::default();
+        let mut found = Found {
+            cold: Vec::new(),
+            entries: Vec::new(),
+            keys: Vec::new(),
+            ends: Vec::new(),
+        };
+        let mut state = db.all_partitions()[self.partition as usize].lock();
+        state.excuse_panics();
+        snapshot.check(&self.table)?;
+        loop {
+            self.beside(&state, snapshot.held(), each);
+            if !self.entries(&state, &mut found)? {
+                break;
+            }
+            looked_at += found.entries.len();
+            hot_bytes += self.give(&state, &mut found, each, &mut cold_span);
+            let is_full = hot_bytes + cold_span.bytes >= most || looked_at >= TURN_ENTRIES;
+            if is_full || self.place.next >= self.keys.len() {
+                break;
+            }
+            // Where evicted tuples lie is known as long as the lock is held.
+            if found.cold.is_empty() {
+                state.let_others();
+                snapshot.check(&self.table)?;
+            }
+        }
+        found
+            .cold
+            .sort_unstable_by_key(|(row, address)| (address.block, address.slot, row.row()));
+        found.cold.dedup();
+        let planned = (!found.cold.is_empty()).then(|| plan(db.blocks(), found.cold.into_iter()));
+        planned.transpose()
+    }
+
+    /// Takes the next entries of the index. False: the table has no rows here.
+    fn entries(&mut self, state: &PartitionState, found: &mut Found) -> Result<bool> {
+        found.entries.clear();
+        found.keys.clear();
+        found.ends.clear();
+        let Some(rows) = state.tables.rows(self.table.def.storage) else {
+            self.place.next = self.keys.len();
+            return Ok(false);
+        };
+        let index = rows.index(&self.table, self.keys.index)?;
+        let of = (&*self.table, self.partition);
+        let is_hash = matches!(index, Index::Hash(_));
+        self.place.walk(
+            index,
+            &self.keys,
+            of,
+            ENTRIES_UNDER_LOCK,
+            &mut |place, key, row| {
+                found.entries.push((place, row));
+                if !is_hash {
+                    found.keys.extend_from_slice(key);
+                    found.ends.push(found.keys.len());
+                }
+            },
+        );
+        if is_hash {
+            // It may lead to a row twice.
+            found.entries.sort_unstable();
+            found.entries.dedup();
+        }
+        Ok(true)
+    }
+
+    /// Gives the rows of entries that are in memory, and notes the others. Returns the bytes given.
+    fn give(
+        &mut self,
+        state: &PartitionState,
+        found: &mut Found,
+        each: &mut impl FnMut(RowId, &[u8]),
+        cold_span: &mut Span,
+    ) -> u64 {
+        let held = self.snapshot.held();
+        let storage = self.table.def.storage;
+        let Some(rows) = state.tables.rows(storage) else {
+            return 0;
+        };
+        let mut bytes = 0;
+        let mut cold_rows = Vec::new();
+        let is_hash = self.is_hash();
+        let mut actual = Vec::new();
+        let mut has_key = |tuple: &[u8], key: &[u8]| {
+            actual.clear();
+            self.table.index_key_of(self.keys.index, tuple, &mut actual);
+            actual == key
+        };
+        for (at, (_, number)) in found.entries.iter().enumerate() {
+            let number = *number;
+            let key = found.key(at, &self.keys);
+            let row = RowId::new(self.partition, number);
+            if self.beside.contains(&number) || held.has_changed(storage, row) {
+                continue;
+            }
+            match held.beside(state, storage, row) {
+                Seen::Current => {}
+                Seen::Absent => continue,
+                Seen::Before(image) => {
+                    if has_key(image, key) {
+                        bytes += image.len() as u64;
+                        each(row, image);
+                    }
+                    continue;
+                }
+            }
+            let word = rows.directory().get(number);
+            if word.is_uncommitted() && !held.has_inserted(state, (storage, number)) {
+                continue;
+            }
+            if let Some(hot) = word.as_hot() {
+                let tuple = rows.heap().payload(hot.pointer());
+                if !is_hash || has_key(tuple, key) {
+                    bytes += tuple.len() as u64;
+                    each(row, tuple);
+                }
+            } else if let Some(cold) = word.as_cold() {
+                let may_be = !is_hash
+                    || self
+                        .table
+                        .may_be_key_of(self.keys.index, key_hash(key), cold);
+                if may_be {
+                    let address = cold.address();
+                    cold_span.add(
+                        address,
+                        self.snapshot.database().block_bytes_of_long(address),
+                    );
+                    cold_rows.push((row, address));
+                }
+            }
+        }
+        found.cold.append(&mut cold_rows);
+        bytes
+    }
+
+    /// Gives the rows that the index does not lead to from the keys that the snapshot sees.
+    fn beside(&mut self, state: &PartitionState, held: &Held, each: &mut impl FnMut(RowId, &[u8])) {
+        let storage = self.table.def.storage;
+        let mut key = Vec::new();
+        if !self.has_begun {
+            self.has_begun = true;
+            let own = held.own_changes().into_iter().flatten();
+            for ((of, row), new) in own {
+                let Some(new) = new else { continue };
+                if *of == storage && row.partition() == self.partition {
+                    key.clear();
+                    self.table.index_key_of(self.keys.index, new, &mut key);
+                    if self.keys.place_of(&key).is_some() {
+                        each(*row, new);
+                    }
+                }
+            }
+        }
+        let since = std::mem::replace(&mut self.versions_seen, state.versions.sequence());
+        if !state.versions.any_detached() {
+            return;
+        }
+        for version in state.versions.added_since(since, held.timestamp()) {
+            let number = version.row.1;
+            let row = RowId::new(self.partition, number);
+            if version.row.0 != storage
+                || !version.detached
+                || self.beside.contains(&number)
+                || held.has_changed(storage, row)
+            {
+                continue;
+            }
+            if let Seen::Before(image) = state.versions.seen(version.row, held.timestamp()) {
+                key.clear();
+                self.table.index_key_of(self.keys.index, image, &mut key);
+                // The index has led to it if that place of it has been read.
+                let place = self.keys.place_of(&key);
+                if place.is_some_and(|place| !self.place.is_past(place, &key, number)) {
+                    self.beside.insert(number);
+                    each(row, image);
+                }
+            }
+        }
+    }
+}
