@@ -131,20 +131,17 @@ impl TableProvider for SnapshotTable {
         Some(self.estimate(&self.schema))
     }
 
-    /// What a column table's scan is asked is asked again above it: rows in memory are all given out.
+    /// What a column table's scan is asked is asked again above it: rows in memory are all given out. It
+    /// hears of conditions that it cannot be asked, too, and counts the columns in them.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let is_columns = self.table.is_columns();
-        let of = |filter: &&Expr| {
-            let tests = is_columns.then(|| ScanFilter::of(&self.table, [*filter]).tests);
-            match tests {
-                Some(tests) if !tests.is_empty() => TableProviderFilterPushDown::Inexact,
-                _ => TableProviderFilterPushDown::Unsupported,
-            }
+        let hears = match self.table.is_columns() {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
         };
-        Ok(filters.iter().map(of).collect())
+        Ok(vec![hears; filters.len()])
     }
 
     fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
@@ -185,6 +182,7 @@ impl TableProvider for SnapshotTable {
             Ok(Arc::new(SnapshotScanExec {
                 asked: filter.tests.into(),
                 shown: filter.shown,
+                conditions: conditions_in(&self.table, filters).into(),
                 groups: Arc::clone(&self.groups),
                 statistics: Arc::new(self.estimate(&schema)),
                 table: Arc::clone(&self.table),
@@ -214,11 +212,37 @@ struct SnapshotScanExec {
     /// What rows of row groups are asked, and how that is shown.
     asked: Arc<[ColumnTest]>,
     shown: String,
+    /// The columns that conditions are on, for statistics.
+    conditions: Arc<[usize]>,
     groups: Arc<GroupTotals>,
     /// Each stream may stop after this many rows.
     limit: Option<usize>,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
+}
+
+impl SnapshotScanExec {
+    /// Counts what the scan reads of each column.
+    fn count_use(&self) {
+        let given = self.columns.iter().copied();
+        let given = given.filter(|column| !self.conditions.contains(column));
+        let given: Vec<usize> = given.collect();
+        let db = self.snapshot.database();
+        db.count_column_use(&self.table, &given, &self.conditions);
+    }
+}
+
+/// The columns of a column table that these filters are on.
+fn conditions_in(table: &Table, filters: &[Expr]) -> Vec<usize> {
+    if !table.is_columns() {
+        return Vec::new();
+    }
+    let place = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let refs = filters.iter().flat_map(Expr::column_refs);
+    let mut columns: Vec<usize> = refs.filter_map(|column| place(&column.name)).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 impl fmt::Debug for SnapshotScanExec {
@@ -315,6 +339,10 @@ impl ExecutionPlan for SnapshotScanExec {
         partition: usize,
         _context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        // Once a scan, and not once a stream.
+        if partition == 0 && self.table.is_columns() {
+            self.count_use();
+        }
         let schema = Arc::clone(self.properties.eq_properties.schema());
         let reader = Reader {
             remaining: (0..self.partitions)
