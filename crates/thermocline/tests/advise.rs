@@ -33,6 +33,7 @@ async fn advice_follows_what_statements_use_and_its_sql_can_be_run() {
         .await
         .unwrap();
     client.batch_execute("vacuum \"Of\"").await.unwrap();
+    assert!(advise(&running, path, &[]).starts_with("No statement has used a column"));
     for _ in 0..9 {
         client
             .batch_execute("select sum(often) from \"Of\"")
@@ -47,7 +48,11 @@ async fn advice_follows_what_statements_use_and_its_sql_can_be_run() {
     let state = |said: &str, column: &str| -> Vec<String> {
         let line = said.lines().find(|line| line.starts_with(column));
         let words = line.unwrap_or_else(|| panic!("{said}")).split_whitespace();
-        words.skip(3).map(str::to_owned).collect()
+        words
+            .skip(3)
+            .filter(|word| !word.contains('.') && *word != "s")
+            .map(str::to_owned)
+            .collect()
     };
     assert_eq!(
         state(&plenty, "public.\"Of\".often")[..],

@@ -14,6 +14,12 @@ pub(super) fn advice(facts: &Facts, memory: Option<u64>) -> Vec<String> {
     if facts.columns.is_empty() {
         return vec!["There are no column tables (CREATE TABLE … USING columns).".to_owned()];
     }
+    if facts.columns.iter().all(|listed| listed.column.uses == 0) {
+        return vec![
+            "No statement has used a column since the start of the server. Ask again when your application has run."
+                .to_owned(),
+        ];
+    }
     let limits = Limits {
         memory: memory.unwrap_or(facts.memory_limit / 4),
         buffer: facts.buffer,
@@ -34,7 +40,7 @@ pub(super) fn advice(facts: &Facts, memory: Option<u64>) -> Vec<String> {
             "As soon as one is warm, {} of that are for pages of warm columns (warm_buffer).",
             size::show(limits.buffer)
         ),
-        "What the device would do is at most, for what was counted since the start of the server."
+        "Times are the device's at most, for what was counted since the start of the server."
             .to_owned(),
         String::new(),
     ];
@@ -59,16 +65,17 @@ fn by_column(facts: &Facts, choices: &[Choice; 3]) -> Vec<String> {
     let width = width.unwrap_or(0).max("column".len());
     let [tables, frequency, cost] = WAYS;
     let mut lines = vec![format!(
-        "{:width$}  {:>10}  {:>8}  {:13}  {tables:12}  {frequency:12}  {cost}",
-        "column", "bytes", "uses", "now"
+        "{:width$}  {:>10}  {:>8}  {:>10}  {:13}  {tables:12}  {frequency:12}  {cost}",
+        "column", "bytes", "uses", "if not hot", "now"
     )];
     for (place, listed) in facts.columns.iter().enumerate() {
         let [tables, frequency, cost] = choices.each_ref().map(|c| name_of(c.states[place]));
         let (name, column) = (&names[place], &listed.column);
         lines.push(format!(
-            "{name:width$}  {:>10}  {:>8}  {:13}  {tables:12}  {frequency:12}  {cost}",
+            "{name:width$}  {:>10}  {:>8}  {:>10}  {:13}  {tables:12}  {frequency:12}  {cost}",
             size::show(column.bytes),
             column.uses,
+            seconds(column.scan_ns.saturating_add(column.single_ns)),
             listed.state,
         ));
     }
@@ -96,9 +103,7 @@ fn sums(choices: &[Choice; 3], all: u64) -> Vec<String> {
         row("saved beside all hot", &|choice| {
             size::show(all.saturating_sub(choice.memory))
         }),
-        row("the device would work", &|choice| {
-            format!("{:.3} s", choice.device_ns as f64 / 1e9)
-        }),
+        row("the device would work", &|choice| seconds(choice.device_ns)),
     ];
     if choices.iter().any(|choice| choice.shortfall > 0) {
         lines.push(row("short of memory by", &|choice| {
@@ -107,6 +112,10 @@ fn sums(choices: &[Choice; 3], all: u64) -> Vec<String> {
         lines.push("Where memory is short, raise --memory or lower warm_buffer.".to_owned());
     }
     lines
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
 }
 
 /// How the state of a column is called.
@@ -169,10 +178,10 @@ mod tests {
         assert_eq!(
             said[4..],
             [
-                "column             bytes      uses  now            whole tables  by frequency  by cost",
-                "public.t.a          3 MB         9  hot            warm          hot           hot",
-                "public.t.\"B\"        3 MB         2  hot            warm          warm          cold",
-                "public.t.c          1 MB         0  hot            warm          cold          cold",
+                "column             bytes      uses  if not hot  now            whole tables  by frequency  by cost",
+                "public.t.a          3 MB         9     0.009 s  hot            warm          hot           hot",
+                "public.t.\"B\"        3 MB         2     0.002 s  hot            warm          warm          cold",
+                "public.t.c          1 MB         0     0.000 s  hot            warm          cold          cold",
                 "",
                 "                            whole tables    by frequency         by cost",
                 "hot columns                            0               1               1",
@@ -199,9 +208,15 @@ mod tests {
         let said = advice(&facts, Some(512 << 10)).join("\n");
         let short = "short of memory by                512 kB          512 kB         0 bytes";
         assert!(said.contains(short), "{said}");
+        let mut unused = facts;
+        for listed in &mut unused.columns {
+            listed.column.uses = 0;
+        }
+        let said = advice(&unused, None);
+        assert!(said.len() == 1 && said[0].starts_with("No statement"));
         let none = Facts {
             columns: Vec::new(),
-            ..facts
+            ..unused
         };
         assert_eq!(advice(&none, None).len(), 1);
     }
