@@ -58,6 +58,7 @@ pub use catalog::{
 };
 pub use catalog::{authority, comment, ddl, function, user_type};
 pub use database::column_report::ColumnReport;
+pub use database::column_use_report::{ColumnUse, ColumnUseReport};
 pub use database::config::Config;
 pub use database::report::{
     CheckpointReport, DeviceReport, MemoryReport, PolicyReport, TableBlocks, TableReport,

@@ -3,6 +3,7 @@
 //! `pg_catalog`, so that they are found without a schema.
 
 mod about;
+mod column_use;
 mod columns;
 #[cfg(test)]
 mod reference;
@@ -13,6 +14,7 @@ pub(crate) use columns::columns;
 
 use std::time::Duration;
 
+use column_use::column_use;
 use tablespaces::tablespaces;
 use thermocline_engine::{Database, PolicyReport, Share};
 
@@ -29,6 +31,7 @@ pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
 pg_catalog\tthermocline_sessions\t14907\tv\tpid 23,usename 19,application_name 25,state 25,bytes 20,session 20,message 20,statement 20,plan 20,portal 20,result 20,parameters 20,changes 20,reads 20,value 20
 pg_catalog\tthermocline_policies\t14908\tv\tschemaname 19,relname 19,relid 26,base 25,said 25,identification 25,alru_sample 701,timing 25,retrieval 25,read_unit 25,merge 25,merge_unit 25,block_bytes 20,compaction 25,fill_factor 701,rows_identified 20,rows_evicted 20,rows_evicted_clean 20,rows_fetched 20,rows_merged 20,rows_not_merged 20,rows_came_along 20,restarts 20,sync_reads 20,bytes_written 20,bytes_read 20
 pg_catalog\tthermocline_columns\t14909\tv\tschemaname 19,relname 19,relid 26,attname 19,rows_main 20,rows_delta 20,groups 20,nulls 20,device_bytes 20,memory_bytes 20,encodings 25,groups_scanned 20,groups_skipped 20,state 25,unload_priority 20
+pg_catalog\tthermocline_column_use\t14911\tv\tschemaname 19,relname 19,relid 26,attname 19,indexed 16,projections 20,conditions 20,chunks 20,chunk_values 20,chunk_bytes 20,single_values 20,device_reads 20,device_bytes 20
 pg_catalog\tthermocline_tablespaces\t14910\tv\tspcname 19,oid 26,directory 25,state 25,device 25,emulated 16,read_us 701,reads_per_second 701,write_mb_s 701,sync_us 701,capacity 20,tables 20,blocks 20,block_bytes 20,blocks_leaving 20,blocks_coming 20,file_bytes 20,free_bytes 20
 pg_catalog\tthermocline_recovery\t14906\tv\tpart 25,unit 25,done 20,total 20,under_way 16,milliseconds 20
 pg_catalog\tpg_stat_statements\t14921\tv\tuserid 26,dbid 26,toplevel 16,queryid 20,query 25,plans 20,total_plan_time 701,min_plan_time 701,max_plan_time 701,mean_plan_time 701,stddev_plan_time 701,calls 20,total_exec_time 701,min_exec_time 701,max_exec_time 701,mean_exec_time 701,stddev_exec_time 701,rows 20,shared_blks_hit 20,shared_blks_read 20,shared_blks_dirtied 20,shared_blks_written 20,local_blks_hit 20,local_blks_read 20,local_blks_dirtied 20,local_blks_written 20,temp_blks_read 20,temp_blks_written 20,blk_read_time 701,blk_write_time 701,temp_blk_read_time 701,temp_blk_write_time 701,wal_records 20,wal_fpi 20,wal_bytes 1700,jit_functions 20,jit_generation_time 701,jit_inlining_count 20,jit_inlining_time 701,jit_optimization_count 20,jit_optimization_time 701,jit_emission_count 20,jit_emission_time 701
@@ -63,6 +66,7 @@ pub(crate) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         "thermocline_policy" => policy(&session.db),
         "thermocline_policies" => policies(&session.db),
         "thermocline_tablespaces" => tablespaces(&session.db),
+        "thermocline_column_use" => column_use(&session.db),
         "thermocline_counters" => counters(&session.db),
         "thermocline_recovery" => recovery(&session.db),
         "thermocline_sessions" => sessions(session),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use program::{backup, certificate, check, flags::Flags, help, probe, restore, serve};
+use program::{advise, backup, certificate, check, flags::Flags, help, probe, restore, serve};
 
 // Rows live in the engine's arenas; this is for everything else, whose threads
 // come and go with connections and analytical statements.
@@ -43,6 +43,9 @@ enum Command {
     Backup(backup::Options),
     /// Restore a backup into a new data directory
     Restore(restore::Options),
+    /// Look at how a server is used, and advise
+    #[command(subcommand)]
+    Advise(advise::Command),
     /// Make a self-signed certificate for TLS
     Certificate(certificate::Options),
     /// Print the version
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Some(Command::Check(options)) => check::run(&options),
         Some(Command::Backup(options)) => backup::run(&options),
         Some(Command::Restore(options)) => restore::run(&options),
+        Some(Command::Advise(command)) => advise::run(&command),
         Some(Command::Certificate(options)) => certificate::run(&options),
         Some(Command::Version) => {
             program::say(&format!("thermocline {}", env!("CARGO_PKG_VERSION")));

@@ -6,6 +6,7 @@ pub(crate) mod background;
 pub(crate) mod calls;
 mod column_loading;
 pub(crate) mod column_report;
+pub(crate) mod column_use_report;
 pub(crate) mod config;
 mod evict_now;
 pub(crate) mod report;

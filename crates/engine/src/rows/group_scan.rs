@@ -15,6 +15,7 @@ use thermocline_storage::row_directory::ColdAddress;
 use crate::catalog::Table;
 use crate::ground::error::{Error, Result};
 use crate::ground::row_id::RowId;
+use crate::rows::column_use::TableUse;
 use crate::rows::planned_read::PlannedRead;
 use crate::rows::row_group::{Group, GroupCounts, RowGroups};
 
@@ -155,6 +156,8 @@ pub(crate) struct GroupScan {
     part_rows: usize,
     opened: Option<Opened>,
     taken: Option<Taken>,
+    /// Counts what is decoded, as soon as there is a group.
+    uses: Option<TableUse>,
     pub counts: GroupCounts,
 }
 
@@ -165,6 +168,10 @@ struct Opened {
     matching: Matching,
     /// Whether all columns that are given out are there.
     is_complete: bool,
+    /// The columns that conditions took for themselves, whose chunks are counted.
+    asked: Vec<usize>,
+    /// Whether the chunks of all others are counted.
+    is_counted: bool,
     /// It has columns that the table has not, and others in their places: its rows are tuples.
     by_tuples: bool,
 }
@@ -190,6 +197,7 @@ impl GroupScan {
             part_rows: part_rows.clamp(PART_ROWS_MIN, PART_ROWS_MAX),
             opened: None,
             taken: None,
+            uses: None,
             counts: GroupCounts::default(),
         }
     }
@@ -234,11 +242,12 @@ impl GroupScan {
             let end = taken.next + count.count();
             let read = taken.read_of(first)?;
             let (columns, tests) = (self.columns.as_deref(), &*self.tests);
+            let uses = self.uses.get_or_insert_with(|| groups.uses(read.storage));
             let opened = match self.opened.take() {
                 Some(opened) if opened.group.block == first.block => opened,
                 _ => {
                     self.counts.groups += 1;
-                    let opened = open(groups, table, &read, columns, tests).await?;
+                    let opened = open(groups, table, &read, columns, tests, uses).await?;
                     self.counts.skipped += u64::from(opened.is_passed_over());
                     groups.count(read.storage, opened.is_passed_over());
                     opened
@@ -260,6 +269,7 @@ impl GroupScan {
                 groups.load(&read, &mut opened.group, columns).await?;
                 opened.is_complete = true;
             }
+            opened.count(uses, columns, taken.positions.len());
             check_rows(groups, &opened.group, &read, runs, &taken.positions)?;
         }
         let Some(opened) = &self.opened else {
@@ -319,6 +329,7 @@ async fn open(
     read: &PlannedRead,
     columns: Option<&[usize]>,
     tests: &[ColumnTest],
+    uses: &TableUse,
 ) -> Result<Opened> {
     let mut group = match tests {
         [] => groups.group(read, columns).await?,
@@ -328,21 +339,27 @@ async fn open(
     let version = directory.layout_version();
     let own = version.and_then(|version| table.layouts.columns_of(version));
     let by_tuples = own != Some(directory.columns());
-    let mut matching = None;
+    let (mut matching, mut asked) = (None, Vec::new());
     if !tests.is_empty() && !by_tuples {
         matching = Some(Vec::new());
         if directory.may_have(tests) {
-            let asked: Vec<usize> = tests.iter().map(|test| test.column).collect();
+            asked.extend(tests.iter().map(|test| test.column));
+            asked.sort_unstable();
+            asked.dedup();
             groups.load(read, &mut group, Some(&asked)).await?;
             let malformed = || groups.malformed(read);
             let reader = group.reader().ok_or_else(malformed)?;
             matching = reader.matching(tests).ok_or_else(malformed)?;
+            uses.count_chunks(&group.directory, &asked);
+            uses.count_values(&group.directory, &asked, group.directory.rows());
         }
     }
     Ok(Opened {
         group,
         matching,
         is_complete: tests.is_empty(),
+        asked,
+        is_counted: false,
         by_tuples,
     })
 }
@@ -351,6 +368,20 @@ impl Opened {
     /// Whether no row has what is asked.
     fn is_passed_over(&self) -> bool {
         self.matching.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Counts that so many rows of these columns are given out; of all, where nothing is said.
+    fn count(&mut self, uses: &TableUse, columns: Option<&[usize]>, rows: usize) {
+        let directory = &self.group.directory;
+        let mut given: Vec<usize> = match columns {
+            Some(columns) => columns.into(),
+            None => (0..directory.columns()).collect(),
+        };
+        uses.count_values(directory, &given, rows);
+        if !std::mem::replace(&mut self.is_counted, true) {
+            given.retain(|column| !self.asked.contains(column));
+            uses.count_chunks(directory, &given);
+        }
     }
 
     /// Writes the positions of these runs that may have what is asked.

@@ -6,6 +6,7 @@
 
 pub(crate) mod arrivals;
 mod column_cache;
+pub(crate) mod column_use;
 mod device_reads;
 pub(crate) mod fetch;
 pub(crate) mod group_scan;

@@ -18,6 +18,7 @@ use crate::catalog::storages::Storages;
 use crate::catalog::{Residence, Table};
 use crate::ground::error::{Error, Result};
 use crate::rows::column_cache::{ColumnCache, Leaves, Piece};
+use crate::rows::column_use::{ColumnUses, TableUse};
 use crate::rows::device_reads::{Arriving, FileRange};
 use crate::rows::planned_read::PlannedRead;
 
@@ -39,6 +40,7 @@ pub(crate) struct RowGroups {
     pub warm: ColumnCache,
     /// Pages that were read for single rows since the database was opened.
     pub pages_read: AtomicU64,
+    uses: ColumnUses,
     /// What scans came to, by storage.
     counts: Mutex<HashMap<u32, GroupCounts>>,
 }
@@ -115,6 +117,7 @@ impl RowGroups {
             cache: ColumnCache::new(room),
             warm: ColumnCache::new(warm_room),
             pages_read: AtomicU64::new(0),
+            uses: ColumnUses::default(),
             counts: Mutex::default(),
         }
     }
@@ -130,6 +133,16 @@ impl RowGroups {
             true => &self.warm,
             false => &self.cache,
         }
+    }
+
+    /// How the columns of a storage are used.
+    pub fn uses(&self, storage: u32) -> TableUse {
+        let columns = self
+            .storages
+            .read()
+            .get(&storage)
+            .map(|table| table.def.columns.len());
+        self.uses.of(storage, columns.unwrap_or(0), &self.storages)
     }
 
     /// Counts a group that a scan came to.
@@ -372,6 +385,7 @@ impl RowGroups {
         if !ranges.is_empty() {
             there.extend(self.read(read, ranges).await?);
         }
+        let uses = (!missing.is_empty()).then(|| self.uses(read.storage));
         for number in missing {
             let range = range_of(number);
             let bytes = is_there(&there, &range).and_then(|place| {
@@ -384,6 +398,8 @@ impl RowGroups {
             checked.map_err(|error| self.damaged(read, &error))?;
             let bytes: Arc<[u8]> = bytes.into();
             let column = directory.column_of(number);
+            uses.iter()
+                .for_each(|uses| uses.count_device(column, bytes.len()));
             let is_warm = column.is_some_and(|column| home.is_warm(column));
             if !is_warm || keeps_warm && bytes.len() <= WHOLE_BYTES_MAX {
                 let leaves = home.leaves(column);

@@ -141,6 +141,8 @@ impl RowGroups {
             },
         };
         let group = held.insert(group);
+        self.uses(first.storage)
+            .count_single(&group.directory, reads.len());
         let reader = group.reader().ok_or_else(|| self.malformed(first))?;
         let mut tuple = Vec::new();
         for read in reads {
@@ -216,6 +218,8 @@ impl RowGroups {
             return Ok(());
         };
         self.find_places(first, &mut pages).await?;
+        self.uses(first.storage)
+            .count_single(&pages.group.directory, reads.len());
         let mut here = self.pages_here(first, &pages);
         let mut rest = reads;
         let mut tuple = Vec::new();
@@ -299,6 +303,7 @@ impl RowGroups {
         let pages = here.pages;
         let (block, directory) = (pages.group.block, &pages.group.directory);
         let sums = self.sums(read, &pages.group).await?;
+        let uses = self.uses(read.storage);
         let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
         for number in std::mem::take(&mut here.missing) {
             let begin = (number * PAGE_BYTES) as u64;
@@ -317,6 +322,7 @@ impl RowGroups {
                 let kept = self.kept(pages.is_warm(number));
                 kept.put(block, Piece::Page(number), &bytes, pages.leaves(number));
                 here.here.insert(number, bytes);
+                uses.count_device(pages.column_of_page(number), PAGE_BYTES);
                 self.pages_read.fetch_add(1, Ordering::Relaxed);
             }
         }

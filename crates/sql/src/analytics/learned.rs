@@ -26,6 +26,7 @@ use futures::Stream;
 use parking_lot::Mutex;
 use thermocline_analytical::errors::external;
 use thermocline_analytical::form::{ColumnReader, Form};
+use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{IndexKeys, Table};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
@@ -40,7 +41,7 @@ const KEYS_MAX: u64 = 1 << 16;
 const KEY_BYTES: usize = 48;
 
 /// What a column of an index equals.
-pub(super) enum Part {
+enum Part {
     /// The key of the join of this number.
     Key(usize),
     Constant(Value),
@@ -67,16 +68,43 @@ struct State {
 }
 
 impl Learned {
-    /// For the first columns of an index, of a table where up to `rows` rows are read by keys.
-    pub fn new(table: Arc<Table>, index: usize, parts: Vec<Part>, rows: u64) -> Self {
-        Self {
-            table,
+    /// For the index that a join's keys, which are these columns of a table, and columns that equal a
+    /// constant lead into best. Up to `rows` rows are read by keys. `None`: there is no such index.
+    pub fn of(
+        table: &Arc<Table>,
+        keys: &[Option<usize>],
+        equal: &[(usize, Value)],
+        rows: u64,
+    ) -> Option<Self> {
+        let part = |column: &usize| {
+            if let Some(key) = keys.iter().position(|key| key.as_ref() == Some(column)) {
+                return Some(Part::Key(key));
+            }
+            let (_, value) = equal.iter().find(|(of, _)| of == column)?;
+            Some(Part::Constant(value.clone()))
+        };
+        let mut best: Option<((bool, bool, usize), usize, Vec<Part>)> = None;
+        for (index, def) in table.indexes.iter().enumerate() {
+            let parts: Vec<Part> = def.columns.iter().map_while(part).collect();
+            let is_whole = parts.len() == def.columns.len();
+            let tells = parts.iter().any(|part| matches!(part, Part::Key(_)));
+            if !tells || (def.kind == IndexKind::Hash && !is_whole) {
+                continue;
+            }
+            let worth = (is_whole && def.unique, is_whole, parts.len());
+            if best.as_ref().is_none_or(|(than, ..)| worth > *than) {
+                best = Some((worth, index, parts));
+            }
+        }
+        let (_, index, parts) = best?;
+        Some(Self {
+            table: Arc::clone(table),
             index,
             parts,
             keys_max: usize::try_from(rows.min(KEYS_MAX)).unwrap_or(usize::MAX),
             state: Mutex::default(),
             ended: Notify::new(),
-        }
+        })
     }
 
     /// The index's place in the table's definition.

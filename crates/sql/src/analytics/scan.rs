@@ -31,7 +31,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions, SendableRecordBatchStream, StatisticsArgs,
 };
 use futures::stream;
-use thermocline_engine::catalog::{IndexKind, Table};
+use thermocline_engine::catalog::Table;
 use thermocline_engine::{
     GroupCounts, GroupRows, IndexKeys, KeyScan, RowId, ScanSink, Snapshot, SnapshotScan,
 };
@@ -39,7 +39,7 @@ use thermocline_storage::columns::ColumnTest;
 
 use super::asked::ScanFilter;
 use super::batch::{BatchBuilder, batch_bytes, table_schema};
-use super::learned::{Learned, Part};
+use super::learned::Learned;
 use super::vectors;
 use super::way::{self, Way, rows_by_key};
 use crate::error::SqlError;
@@ -135,21 +135,18 @@ impl TableProvider for SnapshotTable {
         Some(self.estimate(&self.schema, self.rows))
     }
 
-    /// What a scan is asked is asked again above it: it may give out others.
+    /// What a scan is asked is asked again above it: it may give out others. A column table's hears of
+    /// conditions that it cannot be asked, too, and counts the columns in them.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let is_columns = self.table.is_columns();
-        let of = |filter: &&Expr| {
-            let tests = is_columns.then(|| ScanFilter::of(&self.table, [*filter]).tests);
-            match tests {
-                Some(tests) if !tests.is_empty() => TableProviderFilterPushDown::Inexact,
-                _ if way::may_bound(&self.table, filter) => TableProviderFilterPushDown::Inexact,
-                _ => TableProviderFilterPushDown::Unsupported,
-            }
-        };
-        Ok(filters.iter().map(of).collect())
+        let hears =
+            |filter: &&Expr| match self.table.is_columns() || way::may_bound(&self.table, filter) {
+                true => TableProviderFilterPushDown::Inexact,
+                false => TableProviderFilterPushDown::Unsupported,
+            };
+        Ok(filters.iter().map(hears).collect())
     }
 
     fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
@@ -196,6 +193,7 @@ impl TableProvider for SnapshotTable {
             Ok(Arc::new(SnapshotScanExec {
                 asked: filter.tests.into(),
                 shown: filter.shown,
+                conditions: conditions_in(&self.table, filters).into(),
                 groups: Arc::clone(&self.groups),
                 statistics: Arc::new(self.estimate(&schema, rows)),
                 table: Arc::clone(&self.table),
@@ -229,6 +227,8 @@ pub(super) struct SnapshotScanExec {
     /// What rows of row groups are asked, and how that is shown.
     asked: Arc<[ColumnTest]>,
     shown: String,
+    /// The columns that conditions are on, for statistics.
+    conditions: Arc<[usize]>,
     groups: Arc<GroupTotals>,
     /// Each stream may stop after this many rows.
     limit: Option<usize>,
@@ -244,45 +244,37 @@ impl SnapshotScanExec {
         if self.limit.is_some() || self.rows <= most {
             return None;
         }
-        let key_of = |column: usize| {
-            let mut places = keys.iter().enumerate();
-            places.find_map(|(key, place)| {
-                let is_it = self.columns.get((*place)?) == Some(&column);
-                is_it.then_some(key)
-            })
-        };
-        let part = |column: &usize| {
-            if let Some(key) = key_of(*column) {
-                return Some(Part::Key(key));
-            }
-            let mut equal = self.way.equal.iter();
-            let (_, value) = equal.find(|(of, _)| of == column)?;
-            Some(Part::Constant(value.clone()))
-        };
-        let mut best: Option<(bool, bool, usize, Vec<Part>)> = None;
-        for (index, def) in self.table.indexes.iter().enumerate() {
-            let parts: Vec<Part> = def.columns.iter().map_while(part).collect();
-            let is_whole = parts.len() == def.columns.len();
-            let tells = parts.iter().any(|part| matches!(part, Part::Key(_)));
-            if !tells || (def.kind == IndexKind::Hash && !is_whole) {
-                continue;
-            }
-            let worth = (is_whole && def.unique, is_whole, parts.len());
-            let is_better = best
-                .as_ref()
-                .is_none_or(|(unique, whole, _, parts)| worth > (*unique, *whole, parts.len()));
-            if is_better {
-                best = Some((worth.0, worth.1, index, parts));
-            }
-        }
-        let (.., index, parts) = best?;
-        let learned = Arc::new(Learned::new(Arc::clone(&self.table), index, parts, most));
+        let column = |place: &Option<usize>| Some(*self.columns.get((*place)?)?);
+        let keys: Vec<Option<usize>> = keys.iter().map(column).collect();
+        let learned = Arc::new(Learned::of(&self.table, &keys, &self.way.equal, most)?);
         let told = Self {
             way: Arc::new(self.way.with(Some(Arc::clone(&learned)))),
             ..self.clone()
         };
         Some((told, learned))
     }
+
+    /// Counts what the scan reads of each column.
+    fn count_use(&self) {
+        let given = self.columns.iter().copied();
+        let given = given.filter(|column| !self.conditions.contains(column));
+        let given: Vec<usize> = given.collect();
+        let db = self.snapshot.database();
+        db.count_column_use(&self.table, &given, &self.conditions);
+    }
+}
+
+/// The columns of a column table that these filters are on.
+fn conditions_in(table: &Table, filters: &[Expr]) -> Vec<usize> {
+    if !table.is_columns() {
+        return Vec::new();
+    }
+    let place = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let refs = filters.iter().flat_map(Expr::column_refs);
+    let mut columns: Vec<usize> = refs.filter_map(|column| place(&column.name)).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 impl fmt::Debug for SnapshotScanExec {
@@ -390,6 +382,10 @@ impl ExecutionPlan for SnapshotScanExec {
         partition: usize,
         _context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
+        // Once a scan, and not once a stream.
+        if partition == 0 && self.table.is_columns() {
+            self.count_use();
+        }
         let schema = Arc::clone(self.properties.eq_properties.schema());
         let reader = Reader {
             remaining: (0..self.partitions)

@@ -60,6 +60,7 @@ pub(super) async fn select(
         let each = |tuple: &TupleRow<'_>| sink.row(tuple, rows);
         bulk::scan(source, context, &evaluation, may_leave, each).await?;
         sink.finish(rows)?;
+        plan.used.count(&source.table, context.db);
         return Ok(rows.rows() - before);
     }
 
@@ -115,6 +116,7 @@ pub(super) async fn select(
         }
         (ran, _) => ran?,
     }
+    plan.used.count(&source.table, db);
     Ok(rows.rows() - before)
 }
 

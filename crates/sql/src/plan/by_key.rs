@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thermocline_engine::Table;
 use thermocline_storage::value::Value;
 
-use super::{Path, RowLock, SelectPlan, ShortPlan, Source, choose};
+use super::{ColumnsUsed, Path, RowLock, SelectPlan, ShortPlan, Source, choose};
 use crate::expr::{Comparison, Expr};
 
 /// The row whose key is the parameters behind the statement's own.
@@ -46,5 +46,6 @@ pub(crate) fn locking(source: Source, lock: RowLock) -> ShortPlan {
         offset: None,
         lock: Some(lock),
         numbered: false,
+        used: ColumnsUsed::default(),
     }))
 }

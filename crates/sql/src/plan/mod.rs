@@ -10,6 +10,7 @@ mod fit;
 mod merge;
 mod reason;
 mod reference;
+mod used;
 
 pub(crate) use by_key::{locking, row_numbered, source_by_key};
 pub(crate) use choose::{OrderKey, choose, plain_keys};
@@ -19,6 +20,7 @@ pub use merge::MergePlan;
 pub use reason::Reason;
 pub use reference::Reference;
 pub(crate) use reference::{ReferredTo, referring_index, takes_keys};
+pub use used::ColumnsUsed;
 
 use std::sync::Arc;
 use thermocline_storage::value::Value;
@@ -367,6 +369,8 @@ pub struct SelectPlan {
     pub lock: Option<RowLock>,
     /// Behind the table's columns there is the row's number. Only where an index bounds the rows.
     pub numbered: bool,
+    /// What statistics of columns count.
+    pub used: ColumnsUsed,
 }
 
 impl SelectPlan {

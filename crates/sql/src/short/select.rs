@@ -15,8 +15,8 @@ use super::{Planner, column_type};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{
-    AggregateFunction, OrderKey, OutputExpr, Path, Reason, RowLock, SelectPlan, SortKey, choose,
-    plain_keys,
+    AggregateFunction, ColumnsUsed, OrderKey, OutputExpr, Path, Reason, RowLock, SelectPlan,
+    SortKey, choose, plain_keys,
 };
 
 impl Planner<'_> {
@@ -129,6 +129,7 @@ impl Planner<'_> {
             offset: count(&query.offset)?,
             lock: lock.filter(|_| table.is_some()),
             numbered: false,
+            used: table.map_or_else(ColumnsUsed::default, |table| ColumnsUsed::of(query, table)),
         };
         match table {
             None => plan.condition = condition,

@@ -12,7 +12,7 @@ pub(super) struct About {
 }
 
 /// All of them, as they are listed in the definitions.
-pub(super) const ABOUT: [About; 10] = [
+pub(super) const ABOUT: [About; 11] = [
     About {
         view: "thermocline_memory",
         text: "Where the process's memory goes, one row for each use.",
@@ -199,6 +199,37 @@ pub(super) const ABOUT: [About; 10] = [
                 "`hot`: in memory; `cold`: not; `partly loaded`; `warm`: kept on the device, see `LOAD … WARM`",
             ),
             ("unload_priority", "from 0, what leaves memory last, to 9"),
+        ],
+    },
+    About {
+        view: "thermocline_column_use",
+        text: "How each column of a [column table](../explain/columns.md) was used since the start of the server. A rewrite of the table begins again.",
+        columns: &[
+            ("schemaname", "the table's schema"),
+            ("relname", "the table"),
+            ("relid", "its number"),
+            ("attname", "the column"),
+            ("indexed", "whether an index begins with the column"),
+            (
+                "projections",
+                "scans and queries by an index that read the column, and had no condition on it",
+            ),
+            ("conditions", "those that had a condition on it"),
+            ("chunks", "chunks of it that scans went through"),
+            (
+                "chunk_values",
+                "values that scans decoded there: all for a condition, and those of the rows that are left",
+            ),
+            ("chunk_bytes", "bytes of those chunks, as they are encoded"),
+            (
+                "single_values",
+                "values that were read for single rows; a single row is read with all its columns",
+            ),
+            (
+                "device_reads",
+                "chunks and pages of it that were read from the device",
+            ),
+            ("device_bytes", "their bytes"),
         ],
     },
     About {

@@ -7,6 +7,7 @@ mod by_query;
 mod column_scans;
 mod column_states;
 mod column_tables;
+mod column_use;
 mod comments;
 mod copy;
 mod current_of;

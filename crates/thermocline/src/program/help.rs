@@ -30,7 +30,7 @@ const fn more(command: &'static str, example: &'static str, page: &'static str) 
 const SERVE: &str = "thermocline --data-dir /srv/thermocline --memory-limit 4GB";
 
 /// All commands that are shown.
-const COMMANDS: [More; 17] = [
+const COMMANDS: [More; 19] = [
     more("", SERVE, "docs/guides/run.md"),
     more(
         "serve",
@@ -101,6 +101,16 @@ const COMMANDS: [More; 17] = [
         "restore",
         "thermocline restore /backup/daily /srv/restored",
         "docs/guides/restore.md",
+    ),
+    more(
+        "advise",
+        "thermocline advise columns --memory 2GB",
+        "docs/explain/columns.md",
+    ),
+    more(
+        "advise columns",
+        "thermocline advise columns --memory 2GB",
+        "docs/explain/columns.md",
     ),
     more(
         "certificate",

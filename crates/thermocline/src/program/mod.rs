@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
+pub(crate) mod advise;
 pub(crate) mod backup;
 pub(crate) mod certificate;
 pub(crate) mod check;
