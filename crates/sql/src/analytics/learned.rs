@@ -83,20 +83,15 @@ impl Learned {
             let (_, value) = equal.iter().find(|(of, _)| of == column)?;
             Some(Part::Constant(value.clone()))
         };
-        let mut best: Option<((bool, bool, usize), usize, Vec<Part>)> = None;
-        for (index, def) in table.indexes.iter().enumerate() {
+        let led = table.indexes.iter().enumerate().filter_map(|(index, def)| {
             let parts: Vec<Part> = def.columns.iter().map_while(part).collect();
             let is_whole = parts.len() == def.columns.len();
             let tells = parts.iter().any(|part| matches!(part, Part::Key(_)));
-            if !tells || (def.kind == IndexKind::Hash && !is_whole) {
-                continue;
-            }
             let worth = (is_whole && def.unique, is_whole, parts.len());
-            if best.as_ref().is_none_or(|(than, ..)| worth > *than) {
-                best = Some((worth, index, parts));
-            }
-        }
-        let (_, index, parts) = best?;
+            let serves = tells && (def.kind == IndexKind::BTree || is_whole);
+            serves.then_some((worth, index, parts))
+        });
+        let (_, index, parts) = led.max_by_key(|(worth, ..)| *worth)?;
         Some(Self {
             table: Arc::clone(table),
             index,
