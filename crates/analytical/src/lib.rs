@@ -14,18 +14,21 @@
 //! | `ending` | joins end with their statement |
 //! | `nulls_equal` | keeps joins of which NULL equals NULL from rules that mix them with others |
 //! | `lower` | from the query tree to the plan |
+//! | `join_order`, `cardinality` | the order of inner joins, and how many rows a plan gives |
 //! | `pushed` | what a filter asks of single columns, for scans |
 //! | `run` | from the plan to rows |
 //!
 //! No sessions, no catalog, no engine: tables are the caller's.
 
 pub mod aggregates;
+mod cardinality;
 pub mod columnar;
 pub mod ending;
 pub mod equal_key;
 pub mod errors;
 pub mod evaluate;
 pub mod form;
+mod join_order;
 pub mod lower;
 mod nulls_equal;
 pub mod numeric_view;

@@ -32,6 +32,7 @@ use thermocline_query::error::{QueryError, Result};
 use crate::ending;
 use crate::errors::query_error;
 use crate::form::{ColumnReader, Form};
+use crate::join_order::JoinOrder;
 use crate::lower::Lowered;
 use crate::nulls_equal::Unseen;
 use crate::operators::Planner;
@@ -64,6 +65,7 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownLimit::new()),
         Arc::new(PushDownFilter::new()),
+        Arc::new(JoinOrder),
         Arc::new(OptimizeProjections::new()),
     ]
 }

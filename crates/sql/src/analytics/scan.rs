@@ -107,7 +107,18 @@ impl SnapshotTable {
 
     fn estimate(&self, schema: &SchemaRef, rows: u64) -> Statistics {
         let mut statistics = Statistics::new_unknown(schema);
-        statistics.num_rows = Precision::Inexact(usize::try_from(rows).unwrap_or(usize::MAX));
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        statistics.num_rows = Precision::Inexact(rows);
+        // A column that is a key by itself has as many values as there are rows.
+        for index in self.table.indexes.iter().filter(|index| index.unique) {
+            if let [column] = index.columns.as_slice()
+                && let Some(column) = self.table.columns.get(*column)
+                && let Ok(at) = schema.index_of(&column.name)
+            {
+                let known = usize::try_from(self.rows).unwrap_or(usize::MAX);
+                statistics.column_statistics[at].distinct_count = Precision::Inexact(known);
+            }
+        }
         statistics
     }
 }

@@ -23,6 +23,7 @@ mod generated;
 mod identity;
 mod idle_plans;
 mod inner;
+mod join_order;
 mod kept_names;
 mod like;
 mod locks;
