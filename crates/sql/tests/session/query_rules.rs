@@ -139,3 +139,29 @@ fn having_without_aggregates_asks_nothing_of_the_rows() {
     let error = client.error("select count(*) from t where 1 / a = 1");
     assert!(error.starts_with("22012"), "{error}");
 }
+
+#[test]
+fn a_recursion_keeps_the_type_of_its_first_rows_and_merge_has_none() {
+    let server = Server::new();
+    let mut client = server.connect();
+    let sum = |first: &str, next: &str| {
+        format!(
+            "with recursive r(i) as (select 1::{first} union all \
+             select (i + 1)::{next} from r where i < 3) select * from r order by i"
+        )
+    };
+    assert_eq!(
+        client.rows(&sum("numeric(3,0)", "numeric(3,0)")),
+        ["1", "2", "3"]
+    );
+    for next in ["numeric(10,0)", "numeric"] {
+        let error = client.error(&sum("numeric(3,0)", next));
+        assert!(error.starts_with("42804"), "{error}");
+    }
+    client.tag("create table m (k int primary key, v text)");
+    let merge = "w as (select 1 as k) merge into m using w on m.k = w.k \
+                 when not matched then insert values (w.k, 'new')";
+    let error = client.error(&format!("with recursive {merge}"));
+    assert!(error.starts_with("42601"), "{error}");
+    assert_eq!(client.tag(&format!("with {merge}")), "MERGE 1");
+}
