@@ -8,6 +8,7 @@
 //! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
 //! | `drive.rs` | [`block_on`]: a thread that waits does its own reads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
+//! | `outside.rs` | a file that a client names, anywhere on this machine |
 //! | `counters.rs`, `outstanding.rs`, `profile.rs` | what a device did and is doing, what it is like |
 //! | `probe.rs`, `probe/` | [`probe()`]: how that is measured, and which sort of device it is |
 //! | `emulated.rs`, `emulated/` | [`EmulatedDevice`]: a hard disk, flash or memory over the device that is there |
@@ -32,6 +33,7 @@ mod file;
 mod lock;
 mod memory;
 mod mutation;
+mod outside;
 mod outstanding;
 mod panics;
 mod probe;
@@ -61,6 +63,7 @@ pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use memory::{MemoryDevice, device_bytes};
 pub use mutation::Mutation;
+pub use outside::OutsideFile;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};
 pub use probe::{

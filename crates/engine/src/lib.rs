@@ -100,7 +100,7 @@ pub use run::locking::TableLock;
 pub use run::savepoint::Savepoint;
 pub use run::sequences::Given;
 pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
-pub use thermocline_device::block_on;
+pub use thermocline_device::{OutsideFile, block_on};
 pub use transaction::expected::{Referring, RemovedKey};
 /// Tablespaces: what they are, and what their options may be.
 pub mod tablespace {

@@ -23,6 +23,8 @@ pub struct Fields {
     pub hint: Option<String>,
     /// Where in the statement, in bytes from 0.
     pub location: Option<u32>,
+    /// The column that a name should have meant, of 42703.
+    pub missing_column: Option<String>,
 }
 
 impl Deref for QueryError {
@@ -64,6 +66,15 @@ impl QueryError {
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new("XX000", message)
+    }
+
+    /// 42703: a name that means no column; `shown` is the name as it was written.
+    #[cold]
+    #[must_use]
+    pub fn undefined_column(column: &str, shown: &str) -> Self {
+        let mut error = Self::new("42703", format!("column {shown} does not exist"));
+        error.missing_column = Some(column.to_owned());
+        error
     }
 
     /// 22P02: a text that is no value of the type.

@@ -188,7 +188,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("select * from pg_catalog.pg_shadow", "42501"),
     ("select a.rolname from readable r, pg_authid a", "42501"),
     ("copy readable to '/tmp/eves-copy'", "any"),
-    ("copy writable from '/etc/passwd'", "any"),
+    ("copy writable from '/etc/passwd'", "42501"),
     ("copy writable from program 'id'", "any"),
 ];
 

@@ -66,6 +66,8 @@ pub struct ErrorFields {
     pub column: Option<String>,
     /// The constraint that was violated.
     pub constraint: Option<String>,
+    /// The column that a name should have meant, of 42703 by the analysis.
+    pub(crate) missing_column: Option<String>,
     /// A table was changed since the statement was bound: to be bound again.
     pub(crate) stale_plan: bool,
     /// No error: the statement is to be run again after this wait.

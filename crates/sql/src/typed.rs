@@ -225,6 +225,7 @@ impl From<QueryError> for SqlError {
         let mut own = Self::new(error.sqlstate, error.message.clone());
         own.detail.clone_from(&error.detail);
         own.hint.clone_from(&error.hint);
+        own.missing_column.clone_from(&error.missing_column);
         own
     }
 }

@@ -9,6 +9,7 @@ use super::{Lowerer, Rel};
 use crate::evaluate::{as_column, column as bound_column, columns_of};
 use crate::operators::generate::{Generate, Source};
 use crate::sort_key::Direction;
+use crate::udf::is_volatile;
 
 fn is_set(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Call(call) if call.function.returns_set())
@@ -31,6 +32,28 @@ fn take_innermost(expr: &mut Expr, take: &mut dyn FnMut(Expr) -> usize) {
     }
     let id = take(expr.clone());
     expr.kind = bound_column(id, expr.oid).kind;
+}
+
+/// The targets that are computed when the rows are in order, and only of those that LIMIT leaves:
+/// as in PostgreSQL those that change from call to call, such as `nextval`. None of them is asked
+/// by ORDER BY or DISTINCT.
+fn late_targets(query: &Query, exprs: &[Expr]) -> Vec<usize> {
+    let ordered = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
+    if !ordered || query.distinct != Distinctness::All {
+        return Vec::new();
+    }
+    let late = exprs.iter().enumerate().filter(|(at, expr)| {
+        let asked = query.order.iter().any(|order| order.target == *at);
+        !asked && is_volatile(expr)
+    });
+    late.map(|(at, _)| at).collect()
+}
+
+/// The columns of the targets that are shown, as far as they are there.
+fn shown_columns(query: &Query, ids: &[Option<usize>]) -> Vec<usize> {
+    let shown = query.targets.iter().zip(ids);
+    let shown = shown.filter(|(target, _)| !target.hidden);
+    shown.filter_map(|(_, id)| *id).collect()
 }
 
 impl Lowerer<'_> {
@@ -58,7 +81,11 @@ impl Lowerer<'_> {
             && !ordered_by_sets
             && query.distinct != Distinctness::Distinct;
         let mut ids: Vec<Option<usize>> = vec![None; exprs.len()];
-        rel = self.computed(rel, &exprs, &mut ids)?;
+        let late = match sets {
+            true => Vec::new(),
+            false => late_targets(query, &exprs),
+        };
+        rel = self.computed(rel, &exprs, &mut ids, &late)?;
         if first {
             // Rows that functions make of a row stay together, and are made of those that
             // DISTINCT ON leaves.
@@ -69,10 +96,8 @@ impl Lowerer<'_> {
             rel = self.ordered(rel, &keys)?;
         }
         rel = self.generated(rel, &mut exprs)?;
-        rel = self.computed(rel, &exprs, &mut ids)?;
-        let shown = query.targets.iter().zip(&ids);
-        let shown = shown.filter(|(target, _)| !target.hidden);
-        let shown: Vec<usize> = shown.filter_map(|(_, id)| *id).collect();
+        rel = self.computed(rel, &exprs, &mut ids, &late)?;
+        let mut shown = shown_columns(query, &ids);
         match &query.distinct {
             Distinctness::Distinct => rel = self.different(rel, domain, &shown)?,
             Distinctness::On(places) if !first => {
@@ -84,6 +109,11 @@ impl Lowerer<'_> {
             true => Vec::new(),
             false => self.order_keys(query, &ids),
         };
+        if !late.is_empty() && query.offset.is_some() {
+            // They are computed of the rows that OFFSET passes over, too.
+            rel = self.ordered(rel, &std::mem::take(&mut keys))?;
+            rel = self.computed(rel, &exprs, &mut ids, &[])?;
+        }
         if query.distinct == Distinctness::Distinct && !keys.is_empty() && !query.with_ties {
             // As PostgreSQL, which sorts by all columns to tell equal rows.
             let rest = shown.iter().map(|id| {
@@ -93,6 +123,10 @@ impl Lowerer<'_> {
             keys.extend(rest);
         }
         rel = self.limit(query, rel, domain, keys, is_top)?;
+        if !late.is_empty() {
+            rel = self.computed(rel, &exprs, &mut ids, &[])?;
+            shown = shown_columns(query, &ids);
+        }
         if is_top {
             // The result's columns stand for themselves, even if one is shown twice.
             let mut outputs = Vec::with_capacity(shown.len());
@@ -111,11 +145,17 @@ impl Lowerer<'_> {
         Ok((rel, shown))
     }
 
-    /// Computes those targets that give no rows and are not there yet.
-    fn computed(&mut self, rel: Rel, exprs: &[Expr], ids: &mut [Option<usize>]) -> Result<Rel> {
+    /// Computes those targets that give no rows and are not there yet, but for those at `late`.
+    fn computed(
+        &mut self,
+        rel: Rel,
+        exprs: &[Expr],
+        ids: &mut [Option<usize>],
+        late: &[usize],
+    ) -> Result<Rel> {
         let mut added = Vec::new();
-        for (expr, slot) in exprs.iter().zip(ids) {
-            if slot.is_some() || has_set(expr) {
+        for (at, (expr, slot)) in exprs.iter().zip(ids).enumerate() {
+            if slot.is_some() || has_set(expr) || late.contains(&at) {
                 continue;
             }
             *slot = Some(match as_column(expr) {

@@ -263,6 +263,7 @@ impl Analyzer<'_> {
             | Clause::Order
             | Clause::Group
             | Clause::DistinctOn
+            | Clause::ValuesOfOneRow
             | Clause::FromFunction => Ok(()),
             clause => {
                 let place = match clause {

@@ -12,6 +12,7 @@ use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 
 use super::assign::{Assigned, nothing, part_default, steps_of, unchecked};
 use super::change_view::{Through, Verb};
+use super::coerce::returns_set;
 use super::scope::{Clause, Item, Level};
 use super::sql_function::Bodies;
 use super::{Analyzer, Catalog, Stored};
@@ -389,7 +390,11 @@ impl Analyzer<'_> {
         if !is_plain_values(select) {
             return self.insert_query(select, changed, targets, explicit);
         }
-        self.level().clause = Clause::Values;
+        let single = select.values_lists().len() == 1;
+        self.level().clause = match single {
+            true => Clause::ValuesOfOneRow,
+            false => Clause::Values,
+        };
         let mut rows = Vec::new();
         let mut columns = Vec::new();
         for (number, row) in select.values_lists().iter().enumerate() {
@@ -411,7 +416,45 @@ impl Analyzer<'_> {
             rows.push(given);
         }
         self.level().clause = Clause::default();
-        Ok((columns, Source::Rows(rows)))
+        let gives_set = |given: &Given| matches!(given, Given::Value(expr) if returns_set(expr));
+        match rows.pop() {
+            Some(row) if single && row.iter().any(gives_set) => {
+                let source = self.source_of_targets(Vec::new(), &columns, row, changed);
+                Ok((columns, Source::Query(Box::new(source))))
+            }
+            last => {
+                rows.extend(last);
+                Ok((columns, Source::Rows(rows)))
+            }
+        }
+    }
+
+    /// The query that gives these values for these columns, over the rows of `from`.
+    fn source_of_targets(
+        &mut self,
+        from: Vec<Relation>,
+        columns: &[usize],
+        given: Vec<Given>,
+        changed: &Changed,
+    ) -> Query {
+        let targets = columns.iter().zip(given).map(|(column, given)| Target {
+            expr: match given {
+                Given::Value(expr) => expr,
+                Given::Default => nothing(&changed.columns[*column]),
+            },
+            name: Arc::clone(&changed.columns[*column].name),
+            hidden: false,
+            origin: None,
+        });
+        let targets: Vec<Target> = targets.collect();
+        Query {
+            with: self.level().with.clone(),
+            from: (0..from.len()).map(From::Relation).collect(),
+            relations: from,
+            has_set_targets: targets.iter().any(|target| returns_set(&target.expr)),
+            targets,
+            ..Query::default()
+        }
     }
 
     /// A query as the source.
@@ -457,22 +500,7 @@ impl Analyzer<'_> {
             reader: None,
         };
         let (columns, given) = self.gathered(&targets, given, changed)?;
-        let targets = columns.iter().zip(given).map(|(column, given)| Target {
-            expr: match given {
-                Given::Value(expr) => expr,
-                Given::Default => nothing(&changed.columns[*column]),
-            },
-            name: Arc::clone(&changed.columns[*column].name),
-            hidden: false,
-            origin: None,
-        });
-        let source = Query {
-            with: self.level().with.clone(),
-            relations: vec![relation],
-            from: vec![From::Relation(0)],
-            targets: targets.collect(),
-            ..Query::default()
-        };
+        let source = self.source_of_targets(vec![relation], &columns, given, changed);
         Ok((columns, Source::Query(Box::new(source))))
     }
 

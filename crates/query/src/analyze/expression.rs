@@ -133,7 +133,7 @@ impl Analyzer<'_> {
     }
 
     /// A member of a row: `t.*` gives several.
-    fn row_part(&mut self, node: Node<'_>) -> Result<Vec<Expr>> {
+    pub(super) fn row_part(&mut self, node: Node<'_>) -> Result<Vec<Expr>> {
         if let Node::ColumnRef(column) = node
             && matches!(column.fields().iter().next_back(), Some(Node::A_Star(_)))
         {
@@ -223,10 +223,7 @@ impl Analyzer<'_> {
                 if let Some(argument) = self.argument(None, name, location) {
                     return Ok(argument);
                 }
-                Err(
-                    QueryError::new("42703", format!("column \"{name}\" does not exist"))
-                        .at(location),
-                )
+                Err(QueryError::undefined_column(name, &format!("\"{name}\"")).at(location))
             }
             [table, name] => self.qualified_column(None, table, name, location),
             [schema, table, name] | [_, schema, table, name] => {
@@ -274,7 +271,7 @@ impl Analyzer<'_> {
             Some(schema) => format!("{schema}.{table}.{name}"),
             None => format!("{table}.{name}"),
         };
-        Err(QueryError::new("42703", format!("column {shown} does not exist")).at(location))
+        Err(QueryError::undefined_column(name, &shown).at(location))
     }
 
     fn parameter(&mut self, parameter: &ParamRef) -> Result<Expr> {

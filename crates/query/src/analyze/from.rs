@@ -198,13 +198,15 @@ impl Analyzer<'_> {
         let alias = range.alias();
         let shown = alias.and_then(Alias::aliasname);
         if shown.is_none() {
-            let message = match query.relations.first().map(|relation| &relation.kind) {
-                Some(RelationKind::Values(..)) => "VALUES in FROM must have an alias",
-                _ => "subquery in FROM must have an alias",
-            };
-            let example = match message.starts_with("VALUES") {
-                true => "For example, FROM (VALUES ...) [AS] foo.",
-                false => "For example, FROM (SELECT ...) [AS] foo.",
+            let (message, example) = match query.relations.first().map(|relation| &relation.kind) {
+                Some(RelationKind::Values(..)) => (
+                    "VALUES in FROM must have an alias",
+                    "For example, FROM (VALUES ...) [AS] foo.",
+                ),
+                _ => (
+                    "subquery in FROM must have an alias",
+                    "For example, FROM (SELECT ...) [AS] foo.",
+                ),
             };
             return Err(QueryError::new("42601", message).with_hint(example));
         }

@@ -290,18 +290,18 @@ impl Analyzer<'_> {
         outcome
     }
 
-    /// Whether the relation's primary key is among what is grouped by, in the one set there is.
+    /// Whether the relation's primary key is among what is grouped by, in each set.
     fn depends_on_key(&self, relation: usize, group: &Grouping) -> bool {
         let level = &self.levels[self.levels.len() - 1];
         let Some(key) = level.keys.get(&relation) else {
             return false;
         };
-        group.sets.len() == 1
-            && !key.is_empty()
+        !key.is_empty()
             && key.iter().all(|place| {
-                group.exprs.iter().any(|expr| {
+                let at = group.exprs.iter().position(|expr| {
                     matches!(expr.kind, ExprKind::Column { level: 0, relation: of, column } if of == relation && column == *place)
-                })
+                });
+                at.is_some_and(|at| group.sets.iter().all(|set| set.contains(&at)))
             })
     }
 

@@ -23,6 +23,10 @@ impl Analyzer<'_> {
             ));
         }
         if let Some(with) = merge.with_clause() {
+            if with.recursive {
+                let message = "WITH RECURSIVE is not supported for MERGE statement";
+                return Err(QueryError::new("42601", message));
+            }
             self.with_clause(with)?;
         }
         let clauses: Vec<&MergeWhenClause> = merge.merge_when_clauses().iter().collect();

@@ -9,6 +9,9 @@ use crate::tree::{Column, Expr, ExprKind, FunctionCall, Query, Relation, Relatio
 use crate::types::domain::base;
 use crate::types::ids;
 
+/// How many queries a row is followed through.
+const STEPS_MAX: usize = 100;
+
 impl Analyzer<'_> {
     /// The columns of a row, if they are known.
     pub(super) fn row_columns(&self, expr: &Expr) -> Option<Vec<Column>> {
@@ -22,21 +25,41 @@ impl Analyzer<'_> {
                 level,
                 relation,
                 column,
-            } if expr.oid == ids::RECORD => match &of(*level, *relation)?.kind {
-                RelationKind::Subquery(query, _) => self.columns_within(query, *column),
-                RelationKind::Common { level: up, place } => {
-                    let at = self.levels.len().checked_sub(1 + level + up)?;
-                    let common = self.levels[at].with.get(*place)?;
-                    self.columns_within(&common.query, *column)
-                }
-                _ => None,
-            },
+            } if expr.oid == ids::RECORD => {
+                let around = Around {
+                    levels: self.levels.len().checked_sub(*level)?,
+                    queries: Vec::new(),
+                    steps_left: STEPS_MAX,
+                };
+                self.columns_of(of(*level, *relation)?, *column, around)
+            }
             _ => self.columns_made(expr),
         }
     }
 
-    /// The columns of a row that a query gives as one of its own.
-    fn columns_within(&self, query: &Query, column: usize) -> Option<Vec<Column>> {
+    /// The columns of a row that is a column of a relation.
+    fn columns_of<'q>(
+        &'q self,
+        relation: &'q Relation,
+        column: usize,
+        mut around: Around<'q>,
+    ) -> Option<Vec<Column>> {
+        around.steps_left = around.steps_left.checked_sub(1)?;
+        let query: &Query = match &relation.kind {
+            RelationKind::Subquery(query, _) => query,
+            RelationKind::Common { level, place } => {
+                for _ in 0..*level {
+                    around.leave()?;
+                }
+                let with = match around.queries.last() {
+                    Some(query) => &query.with,
+                    None => &self.levels.get(around.levels.checked_sub(1)?)?.with,
+                };
+                &with.get(*place)?.query
+            }
+            _ => return None,
+        };
+        around.queries.push(query);
         let mut shown = query.targets.iter().filter(|target| !target.hidden);
         let expr = &shown.nth(column)?.expr;
         match &expr.kind {
@@ -44,13 +67,19 @@ impl Analyzer<'_> {
                 Some(live(query.relations.get(*relation)?))
             }
             ExprKind::Column {
-                level: 0,
+                level,
                 relation,
                 column,
-            } if expr.oid == ids::RECORD => match &query.relations.get(*relation)?.kind {
-                RelationKind::Subquery(query, _) => self.columns_within(query, *column),
-                _ => None,
-            },
+            } if expr.oid == ids::RECORD => {
+                for _ in 0..*level {
+                    around.leave()?;
+                }
+                let relations = match around.queries.last() {
+                    Some(query) => &query.relations,
+                    None => &self.levels.get(around.levels.checked_sub(1)?)?.relations,
+                };
+                self.columns_of(relations.get(*relation)?, *column, around)
+            }
             _ => self.columns_made(expr),
         }
     }
@@ -72,6 +101,25 @@ impl Analyzer<'_> {
             _ if expr.oid == ids::RECORD => None,
             _ => self.catalog.composite(base(expr.oid)),
         }
+    }
+}
+
+/// Where a name is looked up: within these queries, the innermost last, and so many levels of the
+/// analysis around them.
+struct Around<'q> {
+    levels: usize,
+    queries: Vec<&'q Query>,
+    /// A query that only gives what it reads of itself would be followed without end.
+    steps_left: usize,
+}
+
+impl Around<'_> {
+    /// One level further out.
+    fn leave(&mut self) -> Option<()> {
+        if self.queries.pop().is_none() {
+            self.levels = self.levels.checked_sub(1)?;
+        }
+        Some(())
     }
 }
 

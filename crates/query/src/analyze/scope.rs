@@ -26,6 +26,8 @@ pub(super) enum Clause {
     FromFunction,
     FromSubquery,
     Values,
+    /// The values of an INSERT of one row: functions that give rows may stand there.
+    ValuesOfOneRow,
     Filter,
     WindowPartition,
     WindowOrder,
@@ -50,7 +52,7 @@ impl Clause {
             Self::Join => "JOIN/ON",
             Self::FromFunction => "function in FROM",
             Self::FromSubquery => "FROM",
-            Self::Values => "VALUES",
+            Self::Values | Self::ValuesOfOneRow => "VALUES",
             Self::Filter => "FILTER",
             Self::WindowPartition => "window PARTITION BY",
             Self::WindowOrder => "window ORDER BY",

@@ -292,7 +292,7 @@ impl Analyzer<'_> {
                         "DEFAULT is not allowed in this context",
                     ));
                 }
-                exprs.push(self.expr(node)?);
+                exprs.extend(self.row_part(node)?);
             }
             if rows.first().is_some_and(|first| first.len() != exprs.len()) {
                 let location = exprs.first().map_or(-1, |expr| expr.location);

@@ -7,6 +7,7 @@ use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::functions;
 use crate::tree::{Expr, ExprKind, Subscript};
+use crate::types::array::{DIMENSIONS_MAX, too_many_dimensions};
 use crate::types::{self, format_type, ids};
 use pg_raw_parse::Node;
 use pg_raw_parse::nodes::A_Indirection;
@@ -107,6 +108,9 @@ impl Analyzer<'_> {
                 ),
             )
             .at(location));
+        }
+        if !is_json && steps.len() > DIMENSIONS_MAX {
+            return Err(too_many_dimensions(steps.len()).at(location));
         }
         let slice = steps
             .iter()

@@ -72,7 +72,7 @@ impl Analyzer<'_> {
         if recursive {
             let declared = &self.level().with[place].columns;
             for (at, (before, after)) in declared.iter().zip(&columns).enumerate() {
-                if before.oid != after.oid {
+                if (before.oid, before.modifier) != (after.oid, after.modifier) {
                     return Err(QueryError::new(
                         "42804",
                         format!(

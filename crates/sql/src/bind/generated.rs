@@ -31,22 +31,17 @@ pub(crate) fn bind_generated(
     let wanted = wanted_by(column, data_type);
     let bound = analysed(text, Some(table), wanted, Clause::Generation, context);
     bound.map(|(expr, _)| expr).map_err(|error| {
-        let missing = |name: &str| error.message == format!("column \"{name}\" does not exist");
-        let system = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
-        match (
-            error.sqlstate,
-            system.into_iter().find(|name| missing(name)),
-        ) {
-            ("42703", Some("tableoid")) => SqlError::unsupported(
+        match error.missing_column.as_deref() {
+            Some("tableoid") => SqlError::unsupported(
                 "tableoid in a column generation expression is not supported",
                 "Write the table's name as a constant.",
             ),
-            ("42703", Some(name)) => SqlError::new(
+            Some(name @ ("ctid" | "xmin" | "xmax" | "cmin" | "cmax")) => SqlError::new(
                 "42P10",
                 format!("cannot use system column \"{name}\" in column generation expression"),
             ),
             // One that is added is not there yet.
-            ("42703", None) if missing(column) => of_generated(column),
+            Some(name) if name == column => of_generated(column),
             _ => error,
         }
     })

@@ -5,6 +5,7 @@
 mod csv;
 mod decode;
 mod encode;
+mod file;
 mod options;
 mod text;
 
@@ -13,4 +14,5 @@ mod tests;
 
 pub(crate) use decode::{CopyDecoder, Record};
 pub(crate) use encode::CopyEncoder;
+pub(crate) use file::CopyFile;
 pub use options::{ColumnChoice, CopyFormat, CopyOptions};

@@ -57,6 +57,9 @@ impl Window {
 pub(crate) struct Sink<'a> {
     output: &'a [OutputExpr],
     sort: &'a [SortKey],
+    /// The outputs that are evaluated when the rows are in order, and only of those that LIMIT
+    /// leaves: what changes from call to call, such as `nextval`. As PostgreSQL does it.
+    late: Vec<usize>,
     having: Option<&'a Expr>,
     groups: Option<Groups<'a>>,
     sorted: Vec<(Vec<Value>, Vec<Value>)>,
@@ -71,6 +74,7 @@ impl<'a> Sink<'a> {
         Self {
             output: &plan.output,
             sort: &plan.sort,
+            late: late_outputs(plan),
             having: plan
                 .aggregate
                 .as_ref()
@@ -123,13 +127,19 @@ impl<'a> Sink<'a> {
     }
 
     fn keep<R: RowAccess + ?Sized>(&mut self, row: &R) -> Result<()> {
+        let mut values = Vec::with_capacity(self.output.len());
+        for (place, output) in self.output.iter().enumerate() {
+            values.push(match self.late.contains(&place) {
+                true => Value::Null,
+                false => output.expr.evaluate(row, &self.context)?.into_value(),
+            });
+        }
         let mut keys = Vec::with_capacity(self.sort.len());
         for key in self.sort {
-            keys.push(key.expr.evaluate(row, &self.context)?.into_value());
-        }
-        let mut values = Vec::with_capacity(self.output.len());
-        for output in self.output {
-            values.push(output.expr.evaluate(row, &self.context)?.into_value());
+            keys.push(match key.shown {
+                Some(place) => values[place].clone(),
+                None => key.expr.evaluate(row, &self.context)?.into_value(),
+            });
         }
         self.sorted_bytes += kept_bytes(&keys) + kept_bytes(&values);
         self.sorted.push((keys, values));
@@ -171,7 +181,16 @@ impl<'a> Sink<'a> {
         self.order();
         let skip = usize::try_from(self.window.offset).unwrap_or(usize::MAX);
         let take = usize::try_from(self.window.limit).unwrap_or(usize::MAX);
-        for (_, values) in self.sorted.iter().skip(skip).take(take) {
+        let end = skip.saturating_add(take);
+        for (number, (_, values)) in self.sorted.iter_mut().take(end).enumerate() {
+            for place in &self.late {
+                // It reads nothing of the row.
+                let value = self.output[*place].expr.evaluate(&NoRow, &self.context)?;
+                values[*place] = value.into_value();
+            }
+            if number < skip {
+                continue;
+            }
             rows.begin_row(values.len());
             for (value, output) in values.iter().zip(self.output) {
                 write_value(value.as_ref(), &output.column_type, rows)?;
@@ -181,6 +200,17 @@ impl<'a> Sink<'a> {
         }
         Ok(())
     }
+}
+
+fn late_outputs(plan: &SelectPlan) -> Vec<usize> {
+    if plan.sort.is_empty() {
+        return Vec::new();
+    }
+    let outputs = plan.output.iter().enumerate().filter(|(place, output)| {
+        let is_asked = plan.sort.iter().any(|key| key.shown == Some(*place));
+        !is_asked && output.expr.is_volatile() && !output.expr.reads_row()
+    });
+    outputs.map(|(place, _)| place).collect()
 }
 
 /// What a list of values takes.

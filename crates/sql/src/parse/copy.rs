@@ -15,8 +15,10 @@ use crate::error::{Result, SqlError};
 pub struct Copy {
     /// What is copied.
     pub source: CopySource,
-    /// FROM STDIN; TO STDOUT otherwise.
+    /// FROM STDIN or a file; TO STDOUT otherwise.
     pub from: bool,
+    /// The server's file that the rows come from.
+    pub file: Option<String>,
     /// The options; columns are not resolved yet.
     pub options: CopyOptions,
     /// The columns that FORCE_QUOTE, FORCE_NOT_NULL and FORCE_NULL name.
@@ -98,9 +100,10 @@ struct Read {
 }
 
 pub(super) fn copy(statement: &CopyStmt, text: &str) -> Result<Copy> {
-    if statement.filename().is_some() || statement.is_program {
+    let file = statement.filename();
+    if statement.is_program || (file.is_some() && !statement.is_from) {
         return Err(SqlError::unsupported(
-            "COPY with a file or a program of the server is not supported",
+            "COPY to a file or with a program of the server is not supported",
             "Use STDIN or STDOUT; psql's \\copy does this for a client's file.",
         ));
     }
@@ -128,6 +131,7 @@ pub(super) fn copy(statement: &CopyStmt, text: &str) -> Result<Copy> {
     Ok(Copy {
         source,
         from,
+        file: file.map(Into::into),
         options,
         forced,
         filter,

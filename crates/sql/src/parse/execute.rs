@@ -22,11 +22,15 @@ pub(super) fn prepare(statement: &PrepareStmt) -> Result<Statement> {
 }
 
 pub(super) fn execute(statement: &ExecuteStmt) -> Result<Statement> {
+    let (name, arguments) = named(statement)?;
+    Ok(Statement::Execute { name, arguments })
+}
+
+/// The prepared statement and its arguments.
+pub(super) fn named(statement: &ExecuteStmt) -> Result<(String, Vec<Argument>)> {
     let arguments = statement.params().iter().map(argument);
-    Ok(Statement::Execute {
-        name: statement.name().unwrap_or_default().to_owned(),
-        arguments: arguments.collect::<Result<_>>()?,
-    })
+    let name = statement.name().unwrap_or_default().to_owned();
+    Ok((name, arguments.collect::<Result<_>>()?))
 }
 
 pub(super) fn call(statement: &CallStmt) -> Result<Statement> {

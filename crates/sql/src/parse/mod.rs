@@ -51,7 +51,7 @@ pub(crate) use depth::depth_of;
 pub(crate) use footprint::footprint;
 pub use statement::{Query, Statement};
 
-use scan::Tokens;
+use scan::{Token, Tokens};
 
 /// The longest statement text, in bytes.
 pub const STATEMENT_BYTES_MAX: usize = 64 << 20;
@@ -90,9 +90,11 @@ pub(crate) fn parse_parts(sql: &str) -> Result<Vec<Part<'_>>> {
     }
     let mut texts = Vec::new();
     let mut begin = None;
+    let mut block = Block::default();
     let mut tokens = Tokens::new(sql);
     while let Some(token) = tokens.next() {
-        let is_end = token.is_symbol(";");
+        let is_held = block.holds(token);
+        let is_end = token.is_symbol(";") && !is_held;
         let from = tokens.at() - token.text().len();
         match begin {
             None if !is_end => begin = Some(from),
@@ -122,6 +124,30 @@ pub(crate) fn parse_parts(sql: &str) -> Result<Vec<Part<'_>>> {
         });
     }
     Ok(parts)
+}
+
+/// Whether tokens stand in `BEGIN ATOMIC … END`, the body of a function: semicolons end its
+/// statements, and not the statement around it.
+#[derive(Default)]
+struct Block {
+    /// `BEGIN ATOMIC` and each CASE in it, without their END.
+    open: u32,
+    is_behind_begin: bool,
+}
+
+impl Block {
+    /// Takes the next token, and says whether it stands in a block.
+    fn holds(&mut self, token: Token<'_>) -> bool {
+        let begins = std::mem::replace(&mut self.is_behind_begin, token.is_word("begin"));
+        if self.open == 0 {
+            self.open = u32::from(begins && token.is_word("atomic"));
+        } else if token.is_word("case") {
+            self.open += 1;
+        } else if token.is_word("end") {
+            self.open -= 1;
+        }
+        self.open > 0
+    }
 }
 
 /// Parses the one statement of a text, and says how deep it is.

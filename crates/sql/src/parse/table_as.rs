@@ -3,9 +3,9 @@
 use pg_raw_parse::Node;
 use pg_raw_parse::nodes::{CreateTableAsStmt, IntoClause, ObjectType, SelectStmt};
 
-use super::statement::{Life, Statement};
+use super::statement::{Argument, Life, Statement};
 use super::table::on_commit;
-use super::{characters, node, part};
+use super::{characters, execute, node, part};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE AS or SELECT INTO.
@@ -23,6 +23,8 @@ pub struct TableAs {
     pub query: Box<str>,
     /// Where the query begins, in characters before it.
     pub before: u32,
+    /// EXECUTE in the query's place: the prepared statement, and its arguments.
+    pub execute: Option<(String, Vec<Argument>)>,
     /// Its rows are stored.
     pub with_data: bool,
 }
@@ -32,12 +34,6 @@ pub(super) fn create(statement: &CreateTableAsStmt, text: &str) -> Result<Statem
         return Err(SqlError::unsupported(
             "materialized views are not supported",
             "Use a view, or CREATE TABLE AS.",
-        ));
-    }
-    if matches!(statement.query(), Node::ExecuteStmt(_)) {
-        return Err(SqlError::unsupported(
-            "CREATE TABLE AS EXECUTE is not supported",
-            "Write the query itself.",
         ));
     }
     let missing = || SqlError::internal("CREATE TABLE AS without its query");
@@ -54,7 +50,12 @@ pub(super) fn create(statement: &CreateTableAsStmt, text: &str) -> Result<Statem
         false => part::without_end(query, &["with", "data"]),
     }
     .unwrap_or(query);
+    let execute = match statement.query() {
+        Node::ExecuteStmt(execute) => Some(execute::named(execute)?),
+        _ => None,
+    };
     Ok(Statement::TableAs(TableAs {
+        execute,
         if_not_exists: statement.if_not_exists,
         ..table_as(into, query, characters(&text[..start]))
     }))
@@ -71,6 +72,7 @@ fn table_as(into: &IntoClause, query: &str, before: u32) -> TableAs {
         if_not_exists: false,
         query: query.into(),
         before,
+        execute: None,
         with_data: !into.skip_data,
     }
 }

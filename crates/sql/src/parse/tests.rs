@@ -313,7 +313,15 @@ fn copy_in_its_old_and_new_forms() {
     assert!(copy("copy t from stdin where a > 5").filter.is_some());
     let query = copy("copy (select 1; ) to stdout".replace("; ", "").as_str());
     assert!(matches!(query.source, CopySource::Query(_)));
-    assert_eq!(error("copy t from '/etc/passwd'").sqlstate, "0A000");
+    let file = copy("copy t from '/a/file' csv").file;
+    assert_eq!(file.as_deref(), Some("/a/file"));
+    for refused in [
+        "copy t to '/a/file'",
+        "copy t from program 'id'",
+        "copy t to program 'id'",
+    ] {
+        assert_eq!(error(refused).sqlstate, "0A000", "{refused}");
+    }
     assert_eq!(
         error("copy t from stdin (quote '\"')").message,
         "COPY quote available only in CSV mode"

@@ -342,6 +342,8 @@ pub struct RowLock {
 pub struct SortKey {
     /// What is ordered by.
     pub expr: Expr,
+    /// The place of the output that it is, if evaluating it again would give another value.
+    pub shown: Option<usize>,
     /// From the largest.
     pub descending: bool,
     /// NULLs before all others.

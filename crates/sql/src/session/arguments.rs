@@ -1,10 +1,12 @@
 //! SQL's EXECUTE: its arguments are expressions, computed once and converted
 //! to the types of the prepared statement's parameters.
 
+use std::sync::Arc;
+
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::value::Value;
 
-use super::prepared::Planned;
+use super::prepared::{Planned, Prepared};
 use super::run::Run;
 use super::{Client, Session};
 use crate::bind::{self, BindContext, Clause};
@@ -21,6 +23,23 @@ impl Session {
         run: &Run<'_>,
         client: &mut Client,
     ) -> Result<()> {
+        let (prepared, planned, parameters) = self.given_arguments(name, arguments).await?;
+        let inner = Run {
+            prepared: &prepared,
+            planned: Some(&planned),
+            parameters: &parameters,
+            formats: run.formats,
+            describe: run.describe,
+        };
+        Box::pin(self.run(inner, client)).await
+    }
+
+    /// A prepared statement of this name, its plan, and the values of its parameters.
+    pub(super) async fn given_arguments(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+    ) -> Result<(Arc<Prepared>, Arc<Planned>, Vec<Value>)> {
         let prepared = self.prepared(name).await?;
         let Some(query) = prepared.query() else {
             return Err(SqlError::unsupported(
@@ -30,14 +49,7 @@ impl Session {
         };
         let planned = self.plan(&prepared, query).await?;
         let parameters = self.arguments(name, &planned, arguments)?;
-        let inner = Run {
-            prepared: &prepared,
-            planned: Some(&planned),
-            parameters: &parameters,
-            formats: run.formats,
-            describe: run.describe,
-        };
-        Box::pin(self.run(inner, client)).await
+        Ok((prepared, planned, parameters))
     }
 
     fn arguments(

@@ -376,7 +376,10 @@ impl SessionContext {
         let path = self.settings.lock().creation_path();
         let catalog = self.catalog();
         path.iter()
-            .find(|schema| catalog.schemas.iter().any(|there| there.name == **schema))
+            .find(|schema| {
+                let of_system = matches!(schema.as_str(), "pg_catalog" | "information_schema");
+                of_system || catalog.schemas.iter().any(|there| there.name == **schema)
+            })
             .cloned()
     }
     /// Waits until no number of a sequence that this session has seen can come again: before

@@ -1,4 +1,4 @@
-//! COPY: rows of the client into a table, rows of a table or query to the
+//! COPY: rows of the client or of a file into a table, rows of a table or query to the
 //! client, in constant memory. A COPY FROM is one transaction: all rows or
 //! none, whatever the number of batches they are stored in.
 
@@ -17,7 +17,7 @@ use super::transaction::Block;
 use super::unread::Rest;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
-use crate::copy::{CopyDecoder, CopyEncoder, CopyFormat, CopyOptions, Record};
+use crate::copy::{CopyDecoder, CopyEncoder, CopyFile, CopyFormat, CopyOptions, Record};
 use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
@@ -136,6 +136,10 @@ impl Session {
         let CopySource::Table { name, columns } = &copy.source else {
             return Err(SqlError::syntax("COPY FROM takes a table"));
         };
+        let mut file = match &copy.file {
+            Some(path) => Some(self.open_for_copy(path)?),
+            None => None,
+        };
         let mut incoming = self.incoming(copy, name, columns)?;
         if !is_temporary(&incoming.target.table.schema) {
             self.check_writable("COPY FROM")?;
@@ -149,10 +153,20 @@ impl Session {
                 ..Modes::default()
             })?;
         }
-        messages::copy_in_response(&mut client.out, incoming.binary, incoming.types.len());
-        client.flush().await?;
+        if file.is_none() {
+            messages::copy_in_response(&mut client.out, incoming.binary, incoming.types.len());
+            client.flush().await?;
+        }
+        let limits = self.options();
         loop {
-            let data = client.link.copy_data().await?;
+            let data = match &mut file {
+                Some(file) => {
+                    self.check_interrupted(&limits)?;
+                    give_way().await;
+                    file.next()?
+                }
+                None => client.link.copy_data().await?,
+            };
             let last = data.is_none();
             match &data {
                 Some(data) => incoming.decoder.push(data)?,
@@ -169,6 +183,16 @@ impl Session {
             self.end_implicit().await?;
         }
         Ok(incoming.stored)
+    }
+
+    fn open_for_copy(&self, path: &str) -> Result<CopyFile> {
+        let actor = self.context.actor()?;
+        let hint =
+            "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.";
+        actor
+            .need_superuser("COPY from a file")
+            .map_err(|error| error.with_hint(hint))?;
+        CopyFile::at(path)
     }
 
     fn incoming(&self, copy: &Copy, name: &[String], columns: &[String]) -> Result<Incoming> {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use thermocline_query::types::domain::is_domain;
 
 use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
 
 use super::lookup::Place;
 use super::run::counted;
 use super::{Client, Session};
-use crate::bind::{self, BindContext};
+use crate::bind::{self, BindContext, Bound};
 use crate::ddl::{CreationPlace, find_relation, truncated_name};
 use crate::error::{Result, SqlError};
 use crate::messages;
@@ -37,6 +38,28 @@ impl Session {
             None => messages::command_complete(&mut client.out, TAG),
         }
         Ok(())
+    }
+
+    /// The query whose rows the table gets, and the values of its parameters.
+    async fn query_of_table(&mut self, create: &TableAs) -> Result<(Bound, Vec<Value>)> {
+        let Some((name, arguments)) = &create.execute else {
+            let place = Place {
+                text: &create.query,
+                declared: &[],
+            };
+            let bound = self.lookup().analytical(place, Reason::NewTable);
+            let bound = bound.map_err(|error| error.moved(create.before))?;
+            return Ok((bound, Vec::new()));
+        };
+        let (prepared, _, parameters) = self.given_arguments(name, arguments).await?;
+        let place = Place {
+            text: &prepared.text,
+            declared: &prepared.declared,
+        };
+        let bound = crate::stack::with_room(prepared.depth, || {
+            self.lookup().analytical(place, Reason::NewTable)
+        });
+        Ok((bound?, parameters))
     }
 
     /// The rows stored; None where there were none to store.
@@ -70,18 +93,11 @@ impl Session {
             self.define(&Ddl::TableOf(definition), client).await?;
             return Ok(None);
         }
-        let place = Place {
-            text: &create.query,
-            declared: &[],
-        };
-        let bound = self
-            .lookup()
-            .analytical(place, Reason::NewTable)
-            .map_err(|error| error.moved(create.before))?;
+        let (bound, parameters) = self.query_of_table(create).await?;
         let Some(typed) = bound.plan.typed().cloned() else {
             return Err(SqlError::internal("an analytical query without its tree"));
         };
-        if !typed.parameters.is_empty() {
+        if typed.parameters.len() != parameters.len() {
             return Err(SqlError::new("42P02", "there is no parameter $1"));
         }
         let columns = bound.columns.unwrap_or_default();
@@ -111,7 +127,7 @@ impl Session {
             };
             bind::insert_target(&table, &places, &context)?
         };
-        let mut stream = self.start_analytical(&typed, &catalog, &[]).await?;
+        let mut stream = self.start_analytical(&typed, &catalog, &parameters).await?;
         let mut rows = RowWriter::kept();
         let stored = self.store_stream(&mut stream, &target, &types, &[], &mut rows);
         stored.await.map(Some)

@@ -112,13 +112,21 @@ impl Planner<'_> {
             let of = &query.targets[order.target].expr;
             // The storage knows the order of what it has keys of.
             ordered(of)?;
+            let expr = gives(of)?;
+            let shown = query.targets[..order.target].iter();
+            let shown = shown.filter(|target| !target.hidden).count();
+            let is_shown = !query.targets[order.target].hidden && expr.is_volatile();
             sort.push(SortKey {
-                expr: gives(of)?,
+                expr,
+                shown: is_shown.then_some(shown),
                 descending: order.descending,
                 nulls_first: order.nulls_first,
             });
         }
         let having = query.having.as_ref().map(gives).transpose()?;
+        if groups.as_ref().is_some_and(Groups::asks_nothing) {
+            return Err(Reason::Form("a group that asks nothing of its rows"));
+        }
         let mut plan = SelectPlan {
             source: None,
             condition: None,

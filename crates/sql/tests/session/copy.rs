@@ -164,3 +164,36 @@ fn many_rows_are_stored_in_batches_and_together() {
     );
     assert_eq!(client.rows("select count(*) from t"), ["0"]);
 }
+
+#[test]
+fn a_superuser_copies_from_a_file_of_the_server() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows");
+    let shown = path.display();
+    let lines = |count: i32| -> String { (0..count).map(|n| format!("{n}\tx\t1\n")).collect() };
+    std::fs::write(&path, lines(20_000)).expect("writes");
+    let sql = format!("copy t from '{shown}'");
+    assert_eq!(client.tag(&sql), "COPY 20000");
+    assert_eq!(
+        client.rows("select count(*), max(a) from t"),
+        ["20000|19999"]
+    );
+    let error = client.error(&sql);
+    assert!(error.starts_with("23505"), "{error}");
+    assert!(error.contains("COPY t, line 1"), "{error}");
+    for (file, sqlstate) in [
+        (folder.path().join("none").display().to_string(), "58P01"),
+        (folder.path().display().to_string(), "42809"),
+        ("rows".to_owned(), "42602"),
+    ] {
+        let error = client.error(&format!("copy t from '{file}'"));
+        assert!(error.starts_with(sqlstate), "{file}: {error}");
+    }
+    let error = client.error(&format!("copy t to '{shown}'"));
+    assert!(error.starts_with("0A000"), "{error}");
+    client.tag("create role reader; grant all on t to reader; set role reader");
+    let error = client.error(&sql);
+    assert!(error.starts_with("42501"), "{error}");
+}

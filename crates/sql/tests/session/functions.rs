@@ -305,3 +305,25 @@ fn out_arguments_are_the_columns_of_a_row() {
         assert!(error.starts_with(expected), "{statement}: {error}");
     }
 }
+
+#[test]
+fn semicolons_in_a_block_end_its_statements_only() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create function sign_of(x int) returns text language sql begin atomic \
+         select case when x < 0 then 'minus' else 'plus' end; end; \
+         create table t (a int); insert into t values (-1), (1)",
+    );
+    assert_eq!(
+        client.rows("select a, sign_of(a) from t order by a"),
+        ["-1|minus", "1|plus"]
+    );
+    let error = client.error(
+        "create function two() returns int language sql begin atomic select 1; select 2; end",
+    );
+    assert!(error.starts_with("0A000"), "{error}");
+    // A transaction's BEGIN is none of a block.
+    client.tag("begin; insert into t values (2); end");
+    assert_eq!(client.rows("select count(*) from t"), ["3"]);
+}

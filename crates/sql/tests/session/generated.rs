@@ -322,6 +322,8 @@ fn only_what_the_row_alone_gives_computes_them() {
         ),
         ("b int generated always as (num_nulls(g)) stored", "42P17"),
         ("b bool generated always as (xmin <> 37) stored", "42P10"),
+        ("b bool generated always as (g.xmin <> 37) stored", "42P10"),
+        ("b int generated always as (g.nothing + 1) stored", "42703"),
         ("b int generated always as (nothing + 1) stored", "42703"),
         ("b int generated always as (avg(a)) stored", "42803"),
         ("b int generated always as ((select a)) stored", "0A000"),

@@ -34,6 +34,7 @@ mod parts_of_columns;
 mod policies;
 mod privileges;
 mod pull_up;
+mod query_rules;
 mod search_cycle;
 mod sets;
 mod settings;

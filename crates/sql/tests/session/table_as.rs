@@ -182,3 +182,32 @@ fn a_table_of_a_query_is_one_transaction() {
             .starts_with("25006")
     );
 }
+
+#[test]
+fn a_table_takes_the_rows_of_a_prepared_statement() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (a int, b text); insert into t values (1, 'x'), (2, 'y'), (3, 'z')");
+    client.tag("prepare p(int, text) as select a, b || $2 as named from t where a >= $1");
+    assert_eq!(
+        client.tag("create table made as execute p(1 + 1, '!')"),
+        "SELECT 2"
+    );
+    assert_eq!(
+        client.rows("select a, named from made order by a"),
+        ["2|y!", "3|z!"]
+    );
+    assert_eq!(
+        client.tag("create temp table none (n) as execute p(1, '') with no data"),
+        "CREATE TABLE AS"
+    );
+    assert_eq!(client.rows("select n, named from none"), [""; 0]);
+    for (sql, sqlstate) in [
+        ("create table other as execute p(1)", "42601"),
+        ("create table other as execute q", "26000"),
+        ("create table other as execute p('x', 'y')", "22P02"),
+    ] {
+        let error = client.error(sql);
+        assert!(error.starts_with(sqlstate), "{sql}: {error}");
+    }
+}
