@@ -13,7 +13,7 @@ mod overwrite;
 mod point;
 mod read;
 mod references;
-mod retrieval;
+pub(crate) mod retrieval;
 mod row_lock;
 mod taking;
 mod undo;

@@ -16,8 +16,10 @@ use crate::catalog::Table;
 use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
+use crate::parts::Parts;
 use crate::policy::{Merge, MergeUnit, Retrieval, Whole};
 use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
+use crate::rows::partition::PartitionState;
 use crate::rows::row_state::TablePartition;
 
 /// A run reads so many bytes while it holds its partitions, and no more than lets it be a small one
@@ -27,10 +29,56 @@ const NOW_BYTES_MAX: u64 = 4 << 20;
 
 /// Counts that an evicted row is asked for, where the policy goes by that.
 #[inline]
-pub(super) fn note_asked_for(table: &Table, rows: &TablePartition, row: RowId) {
+pub(crate) fn note_asked_for(table: &Table, rows: &TablePartition, row: RowId) {
     if let Merge::Top(_) = rows.policy().merge {
         let all = rows.live() * u64::from(table.partitions());
         table.asked_for.note(row, all);
+    }
+}
+
+/// Whether a row that was read becomes hot, where that is said of each row.
+fn is_admitted(parts: &Parts, table: &Table, merge: Merge, row: RowId, cold: ColdWord) -> bool {
+    let memory = parts.memory();
+    let warmth = cold.word().temperature();
+    !memory.is_tight()
+        && match merge {
+            Merge::Warm => {
+                temperature::is_admitted(warmth, memory.has_room(), memory.is_learning())
+            }
+            Merge::Always => true,
+            Merge::UpdateOnly => false,
+            Merge::Top(share) => table.asked_for.is_top(row, share),
+        }
+}
+
+/// Makes a tuple hot that was read outside of a run, if the table's policy wants it and says so of each
+/// row. The block that it was read from must be pinned.
+pub(crate) fn keep_read(
+    parts: &Parts,
+    state: &mut PartitionState,
+    table: &Table,
+    (row, address): (RowId, ColdAddress),
+    tuple: &[u8],
+) {
+    let Some(rows) = state.tables.rows_mut(table.def.storage) else {
+        return;
+    };
+    let word = rows.directory().get(row.row());
+    let Some(cold) = word.as_cold().filter(|cold| cold.address() == address) else {
+        return;
+    };
+    let policy = *rows.policy();
+    if address.is_in_columns() || policy.merge_unit == MergeUnit::Block {
+        return;
+    }
+    let is_hot = is_admitted(parts, table, policy.merge, row, cold)
+        && rows.come_back(row.row(), cold, tuple).is_some();
+    match is_hot {
+        true => {
+            rows.count().merged += 1;
+            parts.count().merged();
+        }
+        false => rows.count().not_merged += 1,
     }
 }
 
@@ -192,7 +240,6 @@ impl Access<'_> {
         if cold.word().is_in_columns() {
             return None;
         }
-        let memory = &self.parts.memory();
         let blocks = self.parts.blocks();
         let block = cold.address().block;
         let state = self.guards.at_mut(position);
@@ -200,18 +247,10 @@ impl Access<'_> {
         let policy = *rows.policy();
         // Such a block is read as a whole, if it was like that when the read was planned.
         let empties = policy.empties(|| blocks.info(block).map_or(1.0, |info| info.live_share()));
-        let admitted = !memory.is_tight()
-            && match policy.merge {
-                _ if empties => true,
-                Merge::Warm => temperature::is_admitted(
-                    cold.word().temperature(),
-                    memory.has_room(),
-                    memory.is_learning(),
-                ),
-                Merge::Always => true,
-                Merge::UpdateOnly => false,
-                Merge::Top(share) => table.asked_for.is_top(row, share),
-            };
+        let admitted = match empties {
+            true => !self.parts.memory().is_tight(),
+            false => is_admitted(self.parts, table, policy.merge, row, cold),
+        };
         let by_block = empties || policy.merge_unit == MergeUnit::Block;
         let pointer = match (admitted, by_block) {
             (false, _) => None,

@@ -14,6 +14,7 @@ use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::ColdAddress;
 
 use super::snapshot::{Held, Snapshot};
+use crate::access::retrieval::{keep_read, note_asked_for};
 use crate::catalog::{IndexKind, Table};
 use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
@@ -23,6 +24,11 @@ use crate::rows::index::Index;
 use crate::rows::partition::PartitionState;
 use crate::rows::versions::Seen;
 
+/// The first rows of a scan are used, as those of a short statement are, and may become hot. The others
+/// are read as by a scan of all: where they are they stay.
+const USES_MAX: usize = 64;
+/// What is kept of them for that, in bytes.
+const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Entries of an index looked at in one turn.
 const TURN_ENTRIES: usize = 1024;
 /// Entries after which whoever waits for the partition gets it.
@@ -37,8 +43,10 @@ pub struct IndexKeys {
     /// Its place in the table's definition.
     index: usize,
     wanted: Wanted,
-    /// Points are whole keys.
-    whole: bool,
+    /// A point has one row at most.
+    unique: bool,
+    /// The partition of each point's rows, where a key tells it.
+    partitions: Vec<u16>,
 }
 
 /// None lies within another, and all are in their order.
@@ -62,10 +70,13 @@ impl IndexKeys {
         );
         points.sort_unstable();
         points.dedup();
+        let partition = |point: &[u8]| table.partition_of_index_key(index, point);
+        let of_whole = points.iter().map(AsRef::as_ref).take_while(|_| whole);
         Self {
             index,
+            partitions: of_whole.map_while(partition).collect(),
             wanted: Wanted::Points(points),
-            whole,
+            unique: whole && def.unique,
         }
     }
 
@@ -84,7 +95,8 @@ impl IndexKeys {
         Self {
             index,
             wanted: Wanted::Intervals(intervals),
-            whole: false,
+            unique: false,
+            partitions: Vec::new(),
         }
     }
 
@@ -135,14 +147,19 @@ impl IndexKeys {
     }
 
     /// Whether rows of this point can be in a partition.
-    fn may_be_in(&self, table: &Table, place: usize, partition: u16) -> bool {
-        match &self.wanted {
-            Wanted::Points(points) if self.whole => {
-                let of = table.partition_of_index_key(self.index, &points[place]);
-                of.is_none_or(|of| of == partition)
-            }
-            _ => true,
-        }
+    fn may_be_in(&self, place: usize, partition: u16) -> bool {
+        let of = self.partitions.get(place);
+        of.is_none_or(|of| *of == partition)
+    }
+
+    /// How often indexes of so many partitions are asked for them.
+    #[must_use]
+    pub fn probes(&self, partitions: u16) -> u64 {
+        let each = match self.partitions.is_empty() {
+            true => u64::from(partitions),
+            false => 1,
+        };
+        each * self.len() as u64
     }
 }
 
@@ -170,7 +187,7 @@ impl Place {
         &mut self,
         index: &Index,
         keys: &IndexKeys,
-        (table, partition): (&Table, u16),
+        partition: u16,
         most: usize,
         each: &mut dyn FnMut(usize, &[u8], u32),
     ) {
@@ -178,7 +195,7 @@ impl Place {
         let mut successor = Vec::new();
         while left > 0 && self.next < keys.len() {
             let place = self.next;
-            if !keys.may_be_in(table, place, partition) {
+            if !keys.may_be_in(place, partition) {
                 self.next += 1;
                 continue;
             }
@@ -234,11 +251,14 @@ impl Place {
 }
 
 impl Snapshot {
-    /// How many entries an index has for these keys by now, or some number above `most`.
+    /// How many entries an index has for these keys by now at most, or some number above `most`.
     ///
     /// # Errors
     /// As a scan's: 72000 where the snapshot is too old, or the table's definition is another by now.
     pub async fn count_keys(&self, table: &Arc<Table>, keys: &IndexKeys, most: u64) -> Result<u64> {
+        if keys.unique {
+            return Ok(keys.len() as u64);
+        }
         let mut count = 0;
         for partition in 0..self.database().partitions() {
             self.wait_for(partition).await?;
@@ -252,8 +272,9 @@ impl Snapshot {
                     break;
                 };
                 let index = rows.index(table, keys.index)?;
-                let of = (&**table, partition);
-                place.walk(index, keys, of, TURN_ENTRIES, &mut |_, _, _| count += 1);
+                place.walk(index, keys, partition, TURN_ENTRIES, &mut |_, _, _| {
+                    count += 1
+                });
             }
         }
         Ok(count)
@@ -271,6 +292,7 @@ impl Snapshot {
             has_begun: false,
             versions_seen: 0,
             beside: HashSet::new(),
+            uses_left: USES_MAX,
         }
     }
 }
@@ -288,6 +310,8 @@ pub struct KeyScan {
     versions_seen: u64,
     /// Rows that were given though the index may lead to them, too.
     beside: HashSet<u32>,
+    /// Rows that are still taken for used.
+    uses_left: usize,
 }
 
 /// What a turn has found and not given.
@@ -298,6 +322,8 @@ struct Found {
     /// The keys of entries of a B+tree, and where each ends.
     keys: Vec<u8>,
     ends: Vec<usize>,
+    /// Hot rows that were used.
+    used: Vec<RowId>,
 }
 
 impl Found {
@@ -311,6 +337,24 @@ impl Found {
             (None, Wanted::Points(points)) => &points[self.entries[at].0],
             (None, Wanted::Intervals(_)) => &[],
         }
+    }
+}
+
+/// A row that is there is used once more.
+fn used(state: &mut PartitionState, table: &Table, row: RowId) {
+    let by = state.uses + 1;
+    let Some(rows) = state.tables.rows_mut(table.def.storage) else {
+        return;
+    };
+    let word = rows.directory().get(row.row());
+    if word.is_cold() {
+        let comes_back = word.temperature() > 0 && !word.is_in_columns();
+        state.returns += u32::from(comes_back);
+        note_asked_for(table, rows, row);
+    }
+    if word.is_hot() || word.is_cold() {
+        rows.used(row.row(), word, by);
+        state.uses = by;
     }
 }
 
@@ -332,6 +376,8 @@ impl KeyScan {
             let keys = &self.keys;
             let table = &self.table;
             let (last, mut key) = (self.place.next, Vec::new());
+            let (mut kept, mut kept_bytes) = (Vec::new(), 0);
+            let uses_left = &mut self.uses_left;
             let each = &mut |read: &PlannedRead, tuple: &[u8]| {
                 // What a hash index leads to may have another key: one that was not looked for, or
                 // that leads to it, too.
@@ -343,10 +389,24 @@ impl KeyScan {
                         return;
                     }
                 }
+                if *uses_left > 0 && kept_bytes < KEPT_BYTES_MAX && !read.address.is_in_columns() {
+                    *uses_left -= 1;
+                    kept_bytes += tuple.len();
+                    kept.push((read.row, read.address, tuple.to_vec()));
+                }
                 each(read.row, tuple);
             };
-            let fetcher = self.snapshot.database().fetcher();
-            fetcher.read_in_order(&reads, each).await?;
+            let db = self.snapshot.database();
+            db.fetcher().read_in_order(&reads, each).await?;
+            if !kept.is_empty() {
+                let mut state = db.all_partitions()[self.partition as usize].lock();
+                if self.snapshot.check(table).is_ok() {
+                    for (row, address, tuple) in &kept {
+                        used(&mut state, table, *row);
+                        keep_read(db, &mut state, table, (*row, *address), tuple);
+                    }
+                }
+            }
             drop(pin);
         }
         Ok(self.place.next < self.keys.len())
@@ -370,6 +430,7 @@ impl KeyScan {
             entries: Vec::new(),
             keys: Vec::new(),
             ends: Vec::new(),
+            used: Vec::new(),
         };
         let mut state = db.all_partitions()[self.partition as usize].lock();
         state.excuse_panics();
@@ -396,7 +457,15 @@ impl KeyScan {
             .sort_unstable_by_key(|(row, address)| (address.block, address.slot, row.row()));
         found.cold.dedup();
         let planned = (!found.cold.is_empty()).then(|| plan(db.blocks(), found.cold.into_iter()));
-        planned.transpose()
+        let planned = planned.transpose()?;
+        drop(state);
+        if !found.used.is_empty() {
+            let mut state = db.all_partitions()[self.partition as usize].lock();
+            for row in found.used {
+                used(&mut state, &self.table, row);
+            }
+        }
+        Ok(planned)
     }
 
     /// Takes the next entries of the index. False: the table has no rows here.
@@ -409,7 +478,7 @@ impl KeyScan {
             return Ok(false);
         };
         let index = rows.index(&self.table, self.keys.index)?;
-        let of = (&*self.table, self.partition);
+        let of = self.partition;
         let is_hash = matches!(index, Index::Hash(_));
         self.place.walk(
             index,
@@ -446,7 +515,7 @@ impl KeyScan {
             return 0;
         };
         let mut bytes = 0;
-        let mut cold_rows = Vec::new();
+        let (mut cold_rows, mut used) = (Vec::new(), Vec::new());
         let is_hash = self.is_hash();
         let mut actual = Vec::new();
         let mut has_key = |tuple: &[u8], key: &[u8]| {
@@ -481,6 +550,10 @@ impl KeyScan {
                 if !is_hash || has_key(tuple, key) {
                     bytes += tuple.len() as u64;
                     each(row, tuple);
+                    if self.uses_left > 0 {
+                        self.uses_left -= 1;
+                        used.push(row);
+                    }
                 }
             } else if let Some(cold) = word.as_cold() {
                 let may_be = !is_hash
@@ -498,6 +571,7 @@ impl KeyScan {
             }
         }
         found.cold.append(&mut cold_rows);
+        found.used.append(&mut used);
         bytes
     }
 

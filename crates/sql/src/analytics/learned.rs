@@ -32,7 +32,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 use tokio::sync::Notify;
 
-use super::way::constant_of;
+use super::way::{constant_of, probes_by_key, rows_by_key};
 use crate::plan::{Fit, fit};
 
 /// Keys of one join at most.
@@ -69,12 +69,13 @@ struct State {
 
 impl Learned {
     /// For the index that a join's keys, which are these columns of a table, and columns that equal a
-    /// constant lead into best. Up to `rows` rows are read by keys. `None`: there is no such index.
+    /// constant lead into best. The table has about so many rows, in so many partitions. `None`: there
+    /// is no such index.
     pub fn of(
         table: &Arc<Table>,
         keys: &[Option<usize>],
         equal: &[(usize, Value)],
-        rows: u64,
+        (rows, partitions): (u64, u16),
     ) -> Option<Self> {
         let part = |column: &usize| {
             if let Some(key) = keys.iter().position(|key| key.as_ref() == Some(column)) {
@@ -91,12 +92,18 @@ impl Learned {
             let serves = tells && (def.kind == IndexKind::BTree || is_whole);
             serves.then_some((worth, index, parts))
         });
-        let (_, index, parts) = led.max_by_key(|(worth, ..)| *worth)?;
+        let ((_, is_whole, _), index, parts) = led.max_by_key(|(worth, ..)| *worth)?;
+        // A whole key may tell the partition that its rows are in.
+        let each = match is_whole && table.partition_of_index_key(index, &[]).is_some() {
+            true => 1,
+            false => u64::from(partitions),
+        };
+        let most = rows_by_key(rows).min(probes_by_key(rows) / each);
         Some(Self {
             table: Arc::clone(table),
             index,
             parts,
-            keys_max: usize::try_from(rows.min(KEYS_MAX)).unwrap_or(usize::MAX),
+            keys_max: usize::try_from(most.min(KEYS_MAX)).unwrap_or(usize::MAX),
             state: Mutex::default(),
             ended: Notify::new(),
         })

@@ -251,13 +251,14 @@ impl SnapshotScanExec {
     /// A scan that reads by what a join tells of its keys, which stand at these places among the
     /// columns; `None`: no index is over them.
     pub(super) fn told(&self, keys: &[Option<usize>]) -> Option<(Self, Arc<Learned>)> {
-        let most = rows_by_key(self.rows);
-        if self.limit.is_some() || self.rows <= most {
+        if self.limit.is_some() || self.rows <= rows_by_key(self.rows) {
             return None;
         }
         let column = |place: &Option<usize>| Some(*self.columns.get((*place)?)?);
         let keys: Vec<Option<usize>> = keys.iter().map(column).collect();
-        let learned = Arc::new(Learned::of(&self.table, &keys, &self.way.equal, most)?);
+        let size = (self.rows, self.partitions);
+        let learned = Learned::of(&self.table, &keys, &self.way.equal, size)?;
+        let learned = Arc::new(learned);
         let told = Self {
             way: Arc::new(self.way.with(Some(Arc::clone(&learned)))),
             ..self.clone()

@@ -24,9 +24,20 @@ const ROWS_TO_ONE_BY_KEY: u64 = 10;
 /// So few are read by their keys however small the table is.
 const ROWS_BY_KEY_ALWAYS: u64 = 64;
 
+/// Looking for a key costs as much as reading so many rows one after the other.
+const ROWS_TO_A_PROBE: u64 = 6;
+/// So often keys are looked for however small the table is.
+const PROBES_ALWAYS: u64 = 256;
+
 /// How many rows of a table of so many are read by their keys.
 pub(super) fn rows_by_key(rows: u64) -> u64 {
     (rows / ROWS_TO_ONE_BY_KEY).max(ROWS_BY_KEY_ALWAYS)
+}
+
+/// How often indexes are asked for keys of a table of so many rows: that, and what it costs to find out
+/// how many rows they lead to, is as much as reading some rows.
+pub(super) fn probes_by_key(rows: u64) -> u64 {
+    (rows / ROWS_TO_A_PROBE).max(PROBES_ALWAYS)
 }
 
 /// See the head of this file.
@@ -64,7 +75,9 @@ impl Way {
             equal: equal.collect(),
             ..Self::default()
         };
-        if let Some(keys) = keys_of(table, conjuncts) {
+        let partitions = snapshot.database().partitions();
+        let keys = keys_of(table, conjuncts);
+        if let Some(keys) = keys.filter(|keys| keys.probes(partitions) <= probes_by_key(rows)) {
             let most = rows_by_key(rows);
             let count = snapshot.count_keys(table, &keys, most).await?;
             way.bound = (count <= most).then(|| (Arc::new(keys), count));
