@@ -31,8 +31,9 @@ const USES_MAX: usize = 64;
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// Entries of an index looked at in one turn.
 const TURN_ENTRIES: usize = 1024;
-/// Entries after which whoever waits for the partition gets it.
-const ENTRIES_UNDER_LOCK: usize = 128;
+/// Entries after which whoever waits for the partition gets it, and after which a turn may end: their
+/// rows may be long.
+const ENTRIES_UNDER_LOCK: usize = 8;
 
 /// An interval of keys.
 pub type KeyInterval = (Bound<Vec<u8>>, Bound<Vec<u8>>);
