@@ -97,6 +97,12 @@ fn what_an_expression_builds_is_bounded() {
             peak = now;
         };
         for expression in EXPRESSIONS {
+            // What comes without end is the client's: here it is in the same process.
+            let time = match expression.starts_with("generate_series") {
+                true => "200ms",
+                false => "2s",
+            };
+            ask(&format!("set statement_timeout = '{time}'"));
             ask(&format!("select {}", expression.replace("t.c", "'x'")));
             ask(&format!("select {expression} from t where id = 1"));
             ask(&format!("select {expression} from t join u using (id)"));
