@@ -98,7 +98,7 @@ impl Learned {
             true => 1,
             false => u64::from(partitions),
         };
-        let most = rows_by_key(rows).min(probes_by_key(rows) / each);
+        let most = rows_by_key(table, rows).min(probes_by_key(rows) / each);
         Some(Self {
             table: Arc::clone(table),
             index,

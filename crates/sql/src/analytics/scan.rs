@@ -251,7 +251,7 @@ impl SnapshotScanExec {
     /// A scan that reads by what a join tells of its keys, which stand at these places among the
     /// columns; `None`: no index is over them.
     pub(super) fn told(&self, keys: &[Option<usize>]) -> Option<(Self, Arc<Learned>)> {
-        if self.limit.is_some() || self.rows <= rows_by_key(self.rows) {
+        if self.limit.is_some() || self.rows <= rows_by_key(&self.table, self.rows) {
             return None;
         }
         let column = |place: &Option<usize>| Some(*self.columns.get((*place)?)?);

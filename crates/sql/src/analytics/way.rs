@@ -21,6 +21,8 @@ use crate::typed::value;
 
 /// Of so many rows of a table one may be read by its key before reading all is better.
 const ROWS_TO_ONE_BY_KEY: u64 = 10;
+/// ... of a table of columns, whose groups are read much faster than rows of them.
+const ROWS_OF_COLUMNS_TO_ONE_BY_KEY: u64 = 200;
 /// So few are read by their keys however small the table is.
 const ROWS_BY_KEY_ALWAYS: u64 = 64;
 
@@ -30,8 +32,12 @@ const ROWS_TO_A_PROBE: u64 = 6;
 const PROBES_ALWAYS: u64 = 256;
 
 /// How many rows of a table of so many are read by their keys.
-pub(super) fn rows_by_key(rows: u64) -> u64 {
-    (rows / ROWS_TO_ONE_BY_KEY).max(ROWS_BY_KEY_ALWAYS)
+pub(super) fn rows_by_key(table: &Table, rows: u64) -> u64 {
+    let to_one = match table.is_columns() {
+        true => ROWS_OF_COLUMNS_TO_ONE_BY_KEY,
+        false => ROWS_TO_ONE_BY_KEY,
+    };
+    (rows / to_one).max(ROWS_BY_KEY_ALWAYS)
 }
 
 /// How often indexes are asked for keys of a table of so many rows: that, and what it costs to find out
@@ -78,7 +84,7 @@ impl Way {
         let partitions = snapshot.database().partitions();
         let keys = keys_of(table, conjuncts);
         if let Some(keys) = keys.filter(|keys| keys.probes(partitions) <= probes_by_key(rows)) {
-            let most = rows_by_key(rows);
+            let most = rows_by_key(table, rows);
             let count = snapshot.count_keys(table, &keys, most).await?;
             way.bound = (count <= most).then(|| (Arc::new(keys), count));
         }
@@ -112,7 +118,7 @@ impl Way {
     ) -> EngineResult<Option<Arc<IndexKeys>>> {
         let choice = async {
             let mut best = self.bound.clone();
-            let most = rows_by_key(rows);
+            let most = rows_by_key(table, rows);
             for learned in &self.learned {
                 if best
                     .as_ref()

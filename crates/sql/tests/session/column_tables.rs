@@ -72,8 +72,7 @@ fn a_view_shows_what_columns_take() {
     let server = Server::new();
     let mut client = server.connect();
     client.tag("create table r (id int)");
-    client
-        .tag("create table t (id int primary key, state text, gone int, seldom int) using columns");
+    client.tag("create table t (id int, state text, gone int, seldom int) using columns");
     client.tag(
         "insert into t select n, 'state ' || n % 3, n, nullif(n % 10, 0) from generate_series(1, 2000) n",
     );
