@@ -48,8 +48,8 @@ fn ordered(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !(3..=RELATIONS_MAX).contains(&tree.relations) || tree.is_volatile {
         return plan.map_children(ordered);
     }
-    let mut joins = Joins::of(&plan)?;
-    let (as_written, _) = joins.cost_as_written(&plan);
+    let joins = Joins::of(&plan)?;
+    let (as_written, _) = joins.walk(&plan, &mut 0);
     let (steps, cost) = joins.greedy();
     if cost > as_written * CLEARLY {
         return inner_children(plan);
@@ -235,11 +235,8 @@ impl Joins {
         (rows.max(1.0), has_key)
     }
 
-    fn cost_as_written(&mut self, plan: &LogicalPlan) -> (f64, (Set, f64)) {
-        let mut next = 0;
-        self.walk(plan, &mut next)
-    }
-
+    /// The rows that joins as they are written make, and which relations they are of. `next` counts the
+    /// relations.
     fn walk(&self, plan: &LogicalPlan, next: &mut usize) -> (f64, (Set, f64)) {
         match plan {
             LogicalPlan::Join(join) if is_inner(plan) => {

@@ -28,8 +28,8 @@ use crate::rows::versions::Seen;
 /// are read as by a scan of all: where they are they stay.
 const USES_MAX: usize = 64;
 /// What is kept of them for that, in bytes.
-const KEPT_BYTES_MAX: usize = 1 << 20;
-/// Entries of an index looked at in one turn.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Entries of an index looked at in one turn, or keys that are looked for in vain.
 const TURN_ENTRIES: usize = 1024;
 /// Entries after which whoever waits for the partition gets it, and after which a turn may end: their
 /// rows may be long.
@@ -293,6 +293,7 @@ impl Snapshot {
             has_begun: false,
             versions_seen: 0,
             beside: HashSet::new(),
+            pending: Vec::new(),
             uses_left: USES_MAX,
         }
     }
@@ -311,6 +312,8 @@ pub struct KeyScan {
     versions_seen: u64,
     /// Rows that were given though the index may lead to them, too.
     beside: HashSet<u32>,
+    /// What was found beside the table and has not been given.
+    pending: Vec<(RowId, Arc<[u8]>)>,
     /// Rows that are still taken for used.
     uses_left: usize,
 }
@@ -370,6 +373,9 @@ impl KeyScan {
         self.snapshot.database().pulse().beat();
         give_way().await;
         self.snapshot.wait_for(self.partition).await?;
+        if self.give_pending(each) {
+            return Ok(true);
+        }
         let first = self.place.next;
         let cold = self.turn(each)?;
         if let Some((reads, pin)) = cold {
@@ -410,7 +416,19 @@ impl KeyScan {
             }
             drop(pin);
         }
-        Ok(self.place.next < self.keys.len())
+        Ok(self.place.next < self.keys.len() || !self.pending.is_empty())
+    }
+
+    /// Gives of what was found beside the table as much as a turn may; whether there was any.
+    fn give_pending(&mut self, each: &mut impl FnMut(RowId, &[u8])) -> bool {
+        let (most, mut bytes) = (self.snapshot.chunk_bytes(), 0);
+        while bytes < most
+            && let Some((row, image)) = self.pending.pop()
+        {
+            bytes += image.len() as u64;
+            each(row, &image);
+        }
+        bytes > 0
     }
 
     fn is_hash(&self) -> bool {
@@ -437,11 +455,11 @@ impl KeyScan {
         state.excuse_panics();
         snapshot.check(&self.table)?;
         loop {
-            self.beside(&state, snapshot.held(), each);
+            self.find_beside(&state, snapshot.held());
             if !self.entries(&state, &mut found)? {
                 break;
             }
-            looked_at += found.entries.len();
+            looked_at += found.entries.len().max(ENTRIES_UNDER_LOCK);
             hot_bytes += self.give(&state, &mut found, each, &mut cold_span);
             let is_full = hot_bytes + cold_span.bytes >= most || looked_at >= TURN_ENTRIES;
             if is_full || self.place.next >= self.keys.len() {
@@ -576,8 +594,8 @@ impl KeyScan {
         bytes
     }
 
-    /// Gives the rows that the index does not lead to from the keys that the snapshot sees.
-    fn beside(&mut self, state: &PartitionState, held: &Held, each: &mut impl FnMut(RowId, &[u8])) {
+    /// Finds the rows that the index does not lead to from the keys that the snapshot sees.
+    fn find_beside(&mut self, state: &PartitionState, held: &Held) {
         let storage = self.table.def.storage;
         let mut key = Vec::new();
         if !self.has_begun {
@@ -589,7 +607,7 @@ impl KeyScan {
                     key.clear();
                     self.table.index_key_of(self.keys.index, new, &mut key);
                     if self.keys.place_of(&key).is_some() {
-                        each(*row, new);
+                        self.pending.push((*row, Arc::clone(new)));
                     }
                 }
             }
@@ -615,7 +633,7 @@ impl KeyScan {
                 let place = self.keys.place_of(&key);
                 if place.is_some_and(|place| !self.place.is_past(place, &key, number)) {
                     self.beside.insert(number);
-                    each(row, image);
+                    self.pending.push((row, Arc::clone(image)));
                 }
             }
         }

@@ -28,6 +28,7 @@ use thermocline_analytical::errors::external;
 use thermocline_analytical::form::{ColumnReader, Form};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{IndexKeys, Table};
+use thermocline_query::datum::Datum;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 use tokio::sync::Notify;
@@ -181,17 +182,25 @@ impl Learned {
             values.clear();
             for ((part, reader), column) in self.parts.iter().zip(&readers).zip(self.columns()) {
                 let value = match (part, reader) {
-                    (Part::Constant(value), _) => Some(value.clone()),
-                    (_, Some(reader)) => {
+                    (Part::Constant(value), _) => value.clone(),
+                    (Part::Key(_), Some(reader)) => {
                         let value = reader.get(row).map_err(external)?;
-                        constant_of(&value, self.table.columns[*column].data_type)
+                        // NULL is equal to nothing.
+                        if matches!(value, Datum::Null) {
+                            break;
+                        }
+                        let of = self.table.columns[*column].data_type;
+                        let Some(value) = constant_of(&value, of) else {
+                            // A key that cannot be told is not one that nothing has.
+                            self.state.lock().give_up();
+                            return Ok(());
+                        };
+                        value
                     }
-                    _ => None,
+                    (Part::Key(_), None) => break,
                 };
-                let Some(value) = value else { break };
                 values.push(value);
             }
-            // NULL is equal to nothing.
             if values.len() == self.parts.len()
                 && let Some(point) = self.point(&values)
                 && points.last() != Some(&point)

@@ -223,3 +223,79 @@ fn a_plan_says_by_which_index_rows_are_read() {
     assert!(plan.contains("by lines_pkey (keys of a join)"), "{plan}");
     assert!(plan.contains("LearnKeys: of lines_pkey"), "{plan}");
 }
+
+/// Types that an index can be over, and how a value is made of `@`.
+const TYPES: [(&str, &str); 22] = [
+    ("smallint", "(@)::smallint"),
+    ("int", "@"),
+    ("bigint", "@ * 10000000000"),
+    ("numeric", "@ / 7.0"),
+    ("numeric(10,2)", "@ / 4.0"),
+    ("real", "(@ / 8.0)::real"),
+    ("float8", "@ / 8.0"),
+    ("text", "'t' || @"),
+    ("varchar(9)", "'v' || @"),
+    ("char(9)", "'c' || @"),
+    ("name", "('n' || @)::name"),
+    ("\"char\"", "chr(33 + @ % 90)::\"char\""),
+    ("oid", "(@)::oid"),
+    ("date", "date '2020-01-01' + @"),
+    ("time", "time '00:00' + @ * interval '1 second'"),
+    ("timetz", "('00:00+01'::timetz + @ * interval '1 second')"),
+    (
+        "timestamp",
+        "timestamp '2020-01-01' + @ * interval '1 hour'",
+    ),
+    (
+        "timestamptz",
+        "timestamptz '2020-01-01 00:00+00' + @ * interval '1 hour'",
+    ),
+    ("interval", "@ * interval '1 hour'"),
+    ("bytea", "decode(lpad(to_hex(@), 6, '0'), 'hex')"),
+    (
+        "uuid",
+        "('00000000-0000-0000-0000-' || lpad((@)::text, 12, '0'))::uuid",
+    ),
+    ("inet", "('10.0.0.0'::inet + @)"),
+];
+
+#[test]
+fn keys_of_every_type_lead_to_their_rows() {
+    let server = Server::new();
+    let mut client = server.connect();
+    let mut asked = 0;
+    for (number, (of, value)) in TYPES.iter().enumerate() {
+        let value = |n: &str| value.replace('@', n);
+        client.tag(&format!("create table k{number} (id int, v {of})"));
+        client.tag(&format!("create table d{number} (v {of})"));
+        client.tag(&format!(
+            "insert into k{number} select n, {} from generate_series(1, 1500) n",
+            value("n")
+        ));
+        client.tag(&format!(
+            "insert into d{number} values ({}), ({}), (null), ({})",
+            value("77"),
+            value("1200"),
+            value("5000")
+        ));
+        let queries = [
+            format!("select k.id from d{number} d join k{number} k on k.v = d.v order by 1"),
+            format!(
+                "select d.v::text, k.id from d{number} d left join k{number} k on k.v = d.v order by 2"
+            ),
+            format!("select id from k{number} where v in (select v from d{number}) order by 1"),
+            format!(
+                "select k.id from k{number} k, d{number} d where k.v = {} and d.v is null",
+                value("300")
+            ),
+        ];
+        let all: Vec<_> = queries.iter().map(|query| client.rows(query)).collect();
+        client.tag(&format!("create index on k{number} (v)"));
+        for (query, all) in queries.iter().zip(all) {
+            assert_eq!(client.rows(query), all, "{of}: {query}");
+        }
+        let plan = client.rows(&format!("explain {}", queries[0])).join("\n");
+        asked += usize::from(plan.contains("(keys of a join)"));
+    }
+    assert!(asked >= 10, "only {asked} types have keys");
+}
