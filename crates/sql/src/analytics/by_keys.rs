@@ -2,7 +2,7 @@
 //! others of them: a table's rows can be read by an index over the join's keys.
 //!
 //! Which scan a column of the second side comes from is followed down through what neither makes it
-//! another nor makes rows of several: filters, projections, exchanges, joins, and aggregates by it.
+//! another nor makes rows of several: filters, projections, exchanges, sorts, joins, aggregates by it.
 
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
@@ -150,6 +152,8 @@ fn inputs(node: &Arc<dyn ExecutionPlan>, places: &Places) -> Vec<Option<Places>>
         || node.downcast_ref::<CoalescePartitionsExec>().is_some()
         || node.downcast_ref::<CooperativeExec>().is_some()
         || node.downcast_ref::<LearnExec>().is_some()
+        || node.downcast_ref::<SortExec>().is_some()
+        || node.downcast_ref::<SortPreservingMergeExec>().is_some()
         || node.downcast_ref::<UnionExec>().is_some()
     {
         return node
