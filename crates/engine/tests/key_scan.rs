@@ -19,6 +19,8 @@ use thermocline_storage::value::ValueRef;
 /// Enough rows that a partition's take several turns.
 const IDS: i64 = 300;
 const LETTERS: u8 = 5;
+/// What a turn gives: 64 KB of rows of 2 KB, and some more.
+const TURN_ROWS_MAX: usize = 48;
 
 /// What a scan looks for.
 #[derive(Debug, Clone)]
@@ -175,12 +177,15 @@ impl Open {
             return false;
         };
         let (t, given) = (&self.table, &mut self.given);
+        let before = given.len();
         let more = block_on(scan.next_rows(&mut |_, tuple: &[u8]| {
             let ValueRef::BigInt(id) = t.value(tuple, 0) else {
                 panic!("an id is a bigint");
             };
             given.push((id, text_of(t, tuple)));
         }));
+        let in_turn = given.len() - before;
+        assert!(in_turn <= TURN_ROWS_MAX, "a turn gives {in_turn} rows");
         if !more.expect("the snapshot is not too old") {
             self.scans.pop();
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use thermocline_storage::block_store::BlockPin;
+use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::ColdAddress;
 
@@ -171,6 +172,8 @@ struct Place {
     next: usize,
     /// The last entry of it that was read.
     after: Option<(Vec<u8>, u32)>,
+    /// Of a hash index: the rows of that key as they were when it was looked for, the next one last.
+    rows: Option<Vec<u32>>,
 }
 
 impl Place {
@@ -183,7 +186,7 @@ impl Place {
         }
     }
 
-    /// Calls `each` with the next entries, some of a point of a hash index, about `most` of them.
+    /// Calls `each` with the next entries, `most` of them.
     fn walk(
         &mut self,
         index: &Index,
@@ -204,11 +207,8 @@ impl Place {
             left -= 1;
             let (low, high) = match (&keys.wanted, index) {
                 (Wanted::Points(points), Index::Hash(hash)) => {
-                    for row in hash.candidates(key_hash(&points[place])) {
-                        left = left.saturating_sub(1);
-                        each(place, &points[place], row);
-                    }
-                    self.next += 1;
+                    left += usize::from(self.rows.is_some());
+                    self.walk_hash(hash, &points[place], &mut left, each);
                     continue;
                 }
                 (Wanted::Points(points), Index::BTree(_)) => {
@@ -247,6 +247,37 @@ impl Place {
             if flow.is_continue() {
                 self.next += 1;
             }
+        }
+    }
+}
+
+impl Place {
+    fn walk_hash(
+        &mut self,
+        index: &HashIndex,
+        point: &[u8],
+        left: &mut usize,
+        each: &mut dyn FnMut(usize, &[u8], u32),
+    ) {
+        let rows = self.rows.get_or_insert_with(|| {
+            let mut rows: Vec<u32> = index.candidates(key_hash(point)).collect();
+            // It may lead to a row twice.
+            rows.sort_unstable_by(|a, b| b.cmp(a));
+            rows.dedup();
+            rows
+        });
+        let mut last = None;
+        while *left > 0
+            && let Some(row) = rows.pop()
+        {
+            *left -= 1;
+            each(self.next, point, row);
+            last = Some(row);
+        }
+        if rows.is_empty() {
+            (self.next, self.after, self.rows) = (self.next + 1, None, None);
+        } else if let Some(row) = last {
+            self.after = Some((point.to_vec(), row));
         }
     }
 }
@@ -320,7 +351,8 @@ pub struct KeyScan {
 
 /// What a turn has found and not given.
 struct Found {
-    cold: Vec<(RowId, ColdAddress)>,
+    /// Evicted rows, and which of the keys led to them.
+    cold: Vec<(RowId, ColdAddress, usize)>,
     /// Entries of the index: which of the keys, and the row.
     entries: Vec<(usize, u32)>,
     /// The keys of entries of a B+tree, and where each ends.
@@ -376,23 +408,23 @@ impl KeyScan {
         if self.give_pending(each) {
             return Ok(true);
         }
-        let first = self.place.next;
-        let cold = self.turn(each)?;
+        let mut led = Vec::new();
+        let cold = self.turn(each, &mut led)?;
         if let Some((reads, pin)) = cold {
             let is_hash = self.is_hash();
             let keys = &self.keys;
             let table = &self.table;
-            let (last, mut key) = (self.place.next, Vec::new());
+            let mut key = Vec::new();
             let (mut kept, mut kept_bytes) = (Vec::new(), 0);
             let uses_left = &mut self.uses_left;
             let each = &mut |read: &PlannedRead, tuple: &[u8]| {
-                // What a hash index leads to may have another key: one that was not looked for, or
-                // that leads to it, too.
+                // What a hash index leads to may have another key, which was not looked for or leads
+                // to it, too.
                 if is_hash {
                     key.clear();
                     table.index_key_of(keys.index, tuple, &mut key);
                     let place = keys.place_of(&key);
-                    if !place.is_some_and(|place| (first..last).contains(&place)) {
+                    if place.is_none_or(|place| led.binary_search(&(read.row, place)).is_err()) {
                         return;
                     }
                 }
@@ -435,9 +467,11 @@ impl KeyScan {
         self.table.def.indexes[self.keys.index].kind == IndexKind::Hash
     }
 
+    /// `led` gets the evicted rows that a hash index led to, each with its key, in order.
     fn turn(
         &mut self,
         each: &mut impl FnMut(RowId, &[u8]),
+        led: &mut Vec<(RowId, usize)>,
     ) -> Result<Option<(Vec<PlannedRead>, BlockPin)>> {
         let snapshot = self.snapshot.clone();
         let db = snapshot.database();
@@ -471,11 +505,16 @@ impl KeyScan {
                 snapshot.check(&self.table)?;
             }
         }
+        if self.is_hash() {
+            led.extend(found.cold.iter().map(|(row, _, place)| (*row, *place)));
+            led.sort_unstable();
+        }
         found
             .cold
-            .sort_unstable_by_key(|(row, address)| (address.block, address.slot, row.row()));
-        found.cold.dedup();
-        let planned = (!found.cold.is_empty()).then(|| plan(db.blocks(), found.cold.into_iter()));
+            .sort_unstable_by_key(|(row, address, _)| (address.block, address.slot, row.row()));
+        found.cold.dedup_by_key(|(row, ..)| *row);
+        let cold = found.cold.iter().map(|(row, address, _)| (*row, *address));
+        let planned = (!found.cold.is_empty()).then(|| plan(db.blocks(), cold));
         let planned = planned.transpose()?;
         drop(state);
         if !found.used.is_empty() {
@@ -512,11 +551,6 @@ impl KeyScan {
                 }
             },
         );
-        if is_hash {
-            // It may lead to a row twice.
-            found.entries.sort_unstable();
-            found.entries.dedup();
-        }
         Ok(true)
     }
 
@@ -542,8 +576,8 @@ impl KeyScan {
             self.table.index_key_of(self.keys.index, tuple, &mut actual);
             actual == key
         };
-        for (at, (_, number)) in found.entries.iter().enumerate() {
-            let number = *number;
+        for (at, (place, number)) in found.entries.iter().enumerate() {
+            let (place, number) = (*place, *number);
             let key = found.key(at, &self.keys);
             let row = RowId::new(self.partition, number);
             if self.beside.contains(&number) || held.has_changed(storage, row) {
@@ -585,7 +619,7 @@ impl KeyScan {
                         address,
                         self.snapshot.database().block_bytes_of_long(address),
                     );
-                    cold_rows.push((row, address));
+                    cold_rows.push((row, address, place));
                 }
             }
         }
