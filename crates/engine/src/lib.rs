@@ -69,6 +69,7 @@ pub use database::tablespace_report::TablespaceReport;
 pub use database::verify::Verified;
 pub use database::warm_up::WarmUpReport;
 pub use database::{Database, Room};
+pub use ground::alone::Alone;
 pub use ground::counters::CountersReading;
 pub use ground::error::{Error, Result, SessionEnd};
 pub use ground::listener::{RecoveryListener, RecoveryPart, RecoveryProgress};

@@ -4,12 +4,17 @@
 //! message is handed from one thread to another, and nobody is woken to look for work that
 //! somebody has done by then. What takes long does not run here: analytical statements have
 //! threads of their own, and statements of many rows give way after each turn.
+//!
+//! A thread with one connection lets it write the log, and is held up by the device meanwhile
+//! ([`Alone`]). A connection that comes then is given to another. One thread alone never does so.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use thermocline_engine::Alone;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -33,8 +38,8 @@ pub(crate) struct Crew {
 /// A thread, as others see it.
 struct Hand {
     newcomers: mpsc::UnboundedSender<Newcomer>,
-    /// Connections that live there.
-    living: Arc<AtomicUsize>,
+    /// Connections that live there, and whether the only one holds it up.
+    alone: Alone,
     ended: oneshot::Receiver<()>,
 }
 
@@ -55,20 +60,24 @@ impl Crew {
     pub(crate) fn start(threads: usize) -> io::Result<Self> {
         let (at_once, _) = watch::channel(false);
         let hands = (0..threads.max(1))
-            .map(|number| Hand::start(number, at_once.subscribe()))
+            .map(|number| Hand::start(number, threads > 1, at_once.subscribe()))
             .collect::<io::Result<_>>()?;
         Ok(Self { hands, at_once })
     }
 
-    /// Gives a connection to the thread that has the fewest. `begin` is called there.
+    /// Gives a connection to the thread that has the fewest, and to one that is held up only if
+    /// all are. `begin` is called there.
     pub(crate) fn give<F>(&self, begin: impl FnOnce() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let freest = self.hands.iter().min_by_key(|h| h.living.load(Relaxed));
+        let freest = self.hands.iter().min_by_key(|hand| {
+            let Alone { living, held_up } = &hand.alone;
+            (held_up.load(Relaxed), living.load(Relaxed))
+        });
         let Some(hand) = freest else { return };
-        hand.living.fetch_add(1, Relaxed);
-        let living = Living(Arc::clone(&hand.living));
+        hand.alone.living.fetch_add(1, Relaxed);
+        let living = Living(Arc::clone(&hand.alone.living));
         let newcomer: Newcomer = Box::new(move || {
             let life = begin();
             Box::pin(async move {
@@ -85,7 +94,7 @@ impl Crew {
     pub(crate) fn living(&self) -> usize {
         self.hands
             .iter()
-            .map(|hand| hand.living.load(Relaxed))
+            .map(|hand| hand.alone.living.load(Relaxed))
             .sum()
     }
 
@@ -110,7 +119,11 @@ impl Crew {
 }
 
 impl Hand {
-    fn start(number: usize, at_once: watch::Receiver<bool>) -> io::Result<Self> {
+    fn start(
+        number: usize,
+        may_be_held_up: bool,
+        at_once: watch::Receiver<bool>,
+    ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .event_interval(TASKS_BETWEEN_LOOKS)
@@ -118,16 +131,21 @@ impl Hand {
             .build()?;
         let (newcomers, coming) = mpsc::unbounded_channel();
         let (tell, ended) = oneshot::channel();
+        let alone = Alone::default();
+        let here = alone.clone();
         std::thread::Builder::new()
             .name(format!("connections-{number}"))
             .spawn(move || {
+                if may_be_held_up {
+                    here.live_here();
+                }
                 live(&runtime, coming, at_once);
                 // Nobody waits for it any more, perhaps.
                 let _ = tell.send(());
             })?;
         Ok(Self {
             newcomers,
-            living: Arc::default(),
+            alone,
             ended,
         })
     }
@@ -187,6 +205,20 @@ mod tests {
         assert!(seen.iter().all(|(first, last)| first == last));
         let first = seen[0].0;
         assert_eq!(seen.iter().filter(|(on, _)| *on == first).count(), 5);
+    }
+
+    #[tokio::test]
+    async fn who_comes_is_not_given_to_a_thread_that_is_held_up() {
+        let mut crew = Crew::start(2).unwrap();
+        crew.hands[0].alone.held_up.store(true, Relaxed);
+        for _ in 0..3 {
+            crew.give(|| async {});
+        }
+        assert_eq!(crew.hands[0].alone.living.load(Relaxed), 0);
+        // Where all are, somebody has to.
+        crew.hands[1].alone.held_up.store(true, Relaxed);
+        crew.give(|| async {});
+        crew.drain().await;
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 //!
 //! Imports nothing of the engine.
 
+pub(crate) mod alone;
 pub(crate) mod aside;
 pub(crate) mod byte_parts;
 pub(crate) mod counters;

@@ -76,7 +76,7 @@ impl Parts {
                 drop(room);
                 let charge = state.charge.take();
                 self.release(&mut state);
-                self.wait_durable(options, lsn).await?;
+                self.make_durable(options, lsn).await?;
                 self.see_out(charge.map_or(0, |charge| charge.bytes()))
                     .await;
                 Ok(())

@@ -26,6 +26,7 @@ use thermocline_storage::log::Lsn;
 
 use crate::access::{Access, Guards, Obstacle, RunKind, Scratch};
 use crate::catalog::table_lock::{Gate, LockMode};
+use crate::ground::alone::if_alone;
 use crate::ground::error::{Error, Result, log_failed};
 use crate::ground::scope::Scope;
 use crate::ground::txn_id::TxnId;
@@ -115,7 +116,7 @@ impl Parts {
             )? {
                 Outcome::Done(result, lsn) => {
                     drop((room, fetched));
-                    self.wait_durable(options, lsn).await?;
+                    self.make_durable(options, lsn).await?;
                     self.see_out(grant.charged()).await;
                     return Ok(result);
                 }
@@ -494,6 +495,15 @@ impl Parts {
         }
         let _note = options.cancel.note_wait(WaitsFor::Log);
         self.log().wait_durable(lsn).await.map_err(log_failed)
+    }
+
+    /// As [`Parts::wait_durable`], of the statement's own commit. No cancel ends this wait, so a
+    /// thread that has nothing else to do may write the log itself.
+    pub(crate) async fn make_durable(&self, options: &RunOptions, lsn: Lsn) -> Result<()> {
+        if options.synchronous_commit && self.settings().background {
+            if_alone(|| self.log().flush_here(lsn));
+        }
+        self.wait_durable(options, lsn).await
     }
 
     /// Waits until a transaction has ended.

@@ -8,9 +8,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use thermocline_device::{AlignedBuffer, Device};
+use thermocline_device::{AlignedBuffer, Device, StopsOnPanic};
 
 use super::copy::ClosedSegment;
 use super::counters::LogCounters;
@@ -29,6 +30,10 @@ use super::{LogError, LogFailed, LogOptions, LogStatistics, Lsn};
 const GATHER_BYTES_MAX: usize = 3 << 30;
 /// Of the last segment that there is room for, this share is kept for records that make room.
 const RESERVED_SHARE: u64 = 16;
+
+/// How long flushes are left to the writer's thread after two met: where several commit at a
+/// time, one thread that goes on and on is the faster way.
+const CROWDED_FOR: Duration = Duration::from_millis(10);
 
 /// A write-ahead log. Shared by all partitions; see the module's head.
 pub struct Log {
@@ -55,6 +60,8 @@ pub struct Log {
     /// Where the last record ends that is on the device.
     pub(super) stream_end: AtomicU64,
     gathered_bytes: AtomicUsize,
+    /// Until when flushes are left to the writer's thread, in microseconds of the clock.
+    crowded_until: AtomicU64,
 }
 
 /// The records that wait for the next flush.
@@ -83,6 +90,8 @@ pub(super) struct Signal {
     pub requested: Lsn,
     pub running: bool,
     pub stop: bool,
+    /// The thread waits to be told of a record. Otherwise it looks by itself.
+    pub asleep: bool,
 }
 
 impl Gather {
@@ -176,6 +185,7 @@ impl Log {
             opened: (end, next),
             stream_end: AtomicU64::new(end),
             gathered_bytes: AtomicUsize::new(0),
+            crowded_until: AtomicU64::new(0),
             options,
         };
         log.writer.lock().prepare(&log)?;
@@ -249,7 +259,9 @@ impl Log {
                 // The device is at work before somebody has to wait for room.
                 signal.requested = signal.requested.max(end);
             }
-            self.signalled.notify_one();
+            if half_full || signal.asleep {
+                self.signalled.notify_one();
+            }
         }
         Ok(end)
     }
@@ -355,6 +367,30 @@ impl Log {
                 signal.requested = lsn;
                 self.signalled.notify_one();
             }
+        }
+    }
+
+    /// Writes what is gathered on the calling thread, unless it is durable up to `lsn` or
+    /// somebody writes now or did a moment ago. For a thread that has nothing else to do: nobody is woken.
+    /// Whatever came of it, [`Log::wait_durable`] tells.
+    pub fn flush_here(&self, lsn: Lsn) {
+        let now = self.options.clock.now().as_micros() as u64;
+        if self.durable_lsn() >= lsn || now < self.crowded_until.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(mut writer) = self.writer.try_lock() else {
+            let until = now + CROWDED_FOR.as_micros() as u64;
+            self.crowded_until.store(until, Ordering::Relaxed);
+            return;
+        };
+        let _stops = StopsOnPanic::while_in("a flush of the log");
+        self.step_as(&mut writer, LogWriter::flush);
+        drop(writer);
+        if self.durable_lsn() < lsn {
+            // The thread goes on with it, and tries again where the device is full.
+            let mut signal = self.signal.lock();
+            signal.requested = signal.requested.max(lsn);
+            self.signalled.notify_one();
         }
     }
 

@@ -57,6 +57,11 @@ pub(super) struct Place {
 }
 
 impl Current {
+    /// Whether some of what is left of it was never written.
+    pub fn is_unfilled(&self) -> bool {
+        self.offset.max(self.filled_bytes) < self.bytes
+    }
+
     /// Finds the place of a group, and puts it into the shared sector if it goes there; None:
     /// the segment has no room.
     pub fn place(&mut self, group: &[u8]) -> Option<Place> {

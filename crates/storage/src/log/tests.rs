@@ -4,6 +4,7 @@
 mod copies;
 mod crash;
 mod damage;
+mod here;
 mod space;
 
 use std::future::Future;

@@ -88,21 +88,45 @@ impl LogWriter {
     }
 
     fn step(&mut self, log: &Log) -> Result<Step, LogError> {
+        let step = self.write_gathered(log)?;
+        if step != Step::Full {
+            self.prepare(log)?;
+            self.fill(log)?;
+        }
+        if step == Step::Idle {
+            self.rest(log);
+        }
+        Ok(step)
+    }
+
+    /// As a step that leaves the filling of segments to the writer's thread.
+    pub fn flush(&mut self, log: &Log) -> Result<Step, LogError> {
+        let step = self.write_gathered(log)?;
+        if step != Step::Flushed {
+            return Ok(step);
+        }
+        self.prepare(log)?;
+        let is_new = self.current.as_ref().is_some_and(Current::is_unfilled);
+        if is_new && !log.filling.swap(true, Ordering::Relaxed) {
+            // Under the lock: it looks before it waits.
+            let _signal = log.signal.lock();
+            log.signalled.notify_one();
+        }
+        Ok(step)
+    }
+
+    /// Makes durable what is gathered, as one group.
+    fn write_gathered(&mut self, log: &Log) -> Result<Step, LogError> {
         let group = match self.group.take() {
             Some(group) => Some(group),
             None => log.take_group(&mut self.idle_buffer),
         };
         let Some(mut group) = group else {
-            self.prepare(log)?;
-            self.fill(log)?;
-            self.rest(log);
             return Ok(Step::Idle);
         };
         match self.write(log, &mut group) {
             Ok(()) => {
                 self.written(log, group);
-                self.prepare(log)?;
-                self.fill(log)?;
                 Ok(Step::Flushed)
             }
             Err(Stop::Full) => {
@@ -314,8 +338,7 @@ impl LogWriter {
 
     /// Fills the next piece of the segment being written, then of the spares.
     fn fill(&mut self, log: &Log) -> Result<(), LogError> {
-        let unfilled = |c: &&mut Current| c.offset.max(c.filled_bytes) < c.bytes;
-        let more = if let Some(current) = self.current.as_mut().filter(unfilled) {
+        let more = if let Some(current) = self.current.as_mut().filter(|c| c.is_unfilled()) {
             let from = current.offset.max(current.filled_bytes);
             current.filled_bytes = fill_piece(&*current.file, &current.name, from, current.bytes)?;
             true
@@ -343,11 +366,19 @@ impl Drop for StopOnPanic<'_> {
 impl Log {
     /// Writes what is gathered now, and makes it durable.
     pub fn step(&self) -> Step {
-        let mut writer = self.writer.lock();
+        self.step_as(&mut self.writer.lock(), LogWriter::step)
+    }
+
+    /// One step, with all that the writer does in one or with less.
+    pub(super) fn step_as(
+        &self,
+        writer: &mut LogWriter,
+        step: impl FnOnce(&mut LogWriter, &Self) -> Result<Step, LogError>,
+    ) -> Step {
         if let Some(LogFailed::Failed(_)) = self.refusal() {
             return Step::Failed;
         }
-        match writer.step(self) {
+        match step(writer, self) {
             Ok(step) => step,
             Err(error) => {
                 self.refuse(LogFailed::Failed(error.to_string().into()));
@@ -395,25 +426,38 @@ impl Log {
             let gather = self.gather.lock();
             (gather.refusal.is_some(), gather.limit_bytes.is_some())
         };
-        let filling = !stuck && self.filling.load(Ordering::Relaxed);
         let mut signal = self.signal.lock();
+        // Who commits again and again need not wake it each time to flush what nobody waits for.
+        let mut seen = self.appended_lsn();
+        let mut watches = true;
         loop {
+            let filling = !stuck && self.filling.load(Ordering::Relaxed);
             if filling || signal.stop || (signal.requested > self.durable_lsn() && !stuck) {
                 return signal.stop;
             }
+            watches &= !stuck && !short;
             let timeout = if stuck || short {
                 self.options.retry_interval
-            } else if signal.gathered {
+            } else if signal.gathered || watches {
                 self.options.flush_interval
             } else if !self.rested.load(Ordering::Relaxed) {
+                signal.asleep = true;
                 REST_AFTER
             } else {
+                signal.asleep = true;
                 self.signalled.wait(&mut signal);
+                signal.asleep = false;
                 continue;
             };
-            if self.signalled.wait_for(&mut signal, timeout).timed_out() {
+            let slept = self.signalled.wait_for(&mut signal, timeout);
+            signal.asleep = false;
+            if !slept.timed_out() {
+                continue;
+            }
+            if !watches || signal.gathered {
                 return signal.stop;
             }
+            watches = std::mem::replace(&mut seen, self.appended_lsn()) != seen;
         }
     }
 
