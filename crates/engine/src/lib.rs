@@ -95,10 +95,12 @@ pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach
 pub use rows::group_scan::{GroupRows, ScanSink};
 pub use rows::row_group::GroupCounts;
 pub use rows::row_state::PolicyCounts;
+pub use run::index_keys::{IndexKeys, KeyInterval};
 pub use run::interactive::Transaction;
-pub use run::key_scan::{IndexKeys, KeyInterval, KeyScan};
+pub use run::key_scan::KeyScan;
 pub use run::locking::TableLock;
 pub use run::savepoint::Savepoint;
+pub use run::scan_notes::ScanNotes;
 pub use run::sequences::Given;
 pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
 pub use thermocline_device::{OutsideFile, block_on};

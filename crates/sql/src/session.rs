@@ -62,6 +62,7 @@ use bytes::{Bytes, BytesMut};
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Account, Cancel, Charge};
 
+pub(crate) use analytical::Admitted;
 pub(crate) use context::qualified;
 pub use context::{Doing, SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};

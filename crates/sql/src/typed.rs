@@ -17,6 +17,7 @@ use thermocline_query::analyze::Analyzed;
 use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::QueryError;
+use thermocline_query::functions::{Function, Volatility};
 use thermocline_query::parse::Parsed;
 use thermocline_query::tree::{ExprKind, Query};
 use thermocline_query::types::domain::base_of;
@@ -45,6 +46,12 @@ pub struct TypedQuery {
     pub(crate) shows_own: bool,
     /// It makes a series, which may be long.
     has_series: bool,
+    /// It calls what does something, or what gives another value each time.
+    #[cfg_attr(
+        not(feature = "analytics"),
+        expect(dead_code, reason = "only analytical statements may run twice")
+    )]
+    pub(crate) is_volatile: bool,
     /// How deep its tree is, if views stand in it; else the statement's text says it.
     pub(crate) depth: u32,
 }
@@ -61,6 +68,7 @@ impl TypedQuery {
     pub(crate) fn of(analyzed: Analyzed) -> Self {
         Self {
             has_series: has_series(&analyzed.query),
+            is_volatile: is_volatile(&analyzed.query),
             query: analyzed.query,
             parameters: analyzed.parameters,
             tables: Vec::new(),
@@ -72,6 +80,7 @@ impl TypedQuery {
     /// The same for another tree over the same tables.
     pub(crate) fn with_query(&self, query: Query) -> Self {
         Self {
+            is_volatile: is_volatile(&query),
             query,
             parameters: self.parameters.clone(),
             tables: self.tables.clone(),
@@ -165,6 +174,23 @@ impl TypedQuery {
         };
         given.iter().zip(&self.parameters).map(argument).collect()
     }
+}
+
+fn is_volatile(query: &Query) -> bool {
+    let calls = |function: &Function| function.volatility == Volatility::Volatile;
+    let mut found = false;
+    query.exprs(&mut |expr| {
+        found = found
+            || expr.any(&mut |expr| match &expr.kind {
+                ExprKind::Call(call) | ExprKind::NullIf(call) | ExprKind::Distinct(call, _) => {
+                    calls(call.function)
+                }
+                ExprKind::AnyOfArray(call) => calls(call.function),
+                ExprKind::Subquery(subquery) => is_volatile(&subquery.query),
+                _ => false,
+            });
+    });
+    found
 }
 
 fn has_series(query: &Query) -> bool {

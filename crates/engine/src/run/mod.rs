@@ -4,11 +4,13 @@
 
 pub(crate) mod batch;
 pub(crate) mod commit;
+pub(crate) mod index_keys;
 pub(crate) mod interactive;
 pub(crate) mod key_scan;
 pub(crate) mod locking;
 mod row_count;
 pub(crate) mod savepoint;
+pub(crate) mod scan_notes;
 pub(crate) mod sequences;
 pub(crate) mod snapshot;
 pub(crate) mod validation;

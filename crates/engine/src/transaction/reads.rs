@@ -79,6 +79,22 @@ impl ReadWhat {
         }
     }
 
+    /// The rows whose keys begin so.
+    pub fn beginning_with(index: u32, beginning: &[u8]) -> Self {
+        // The next one that does not: the last byte that can grow does.
+        let grows = beginning.iter().rposition(|byte| *byte < u8::MAX);
+        let end = grows.map(|at| {
+            let mut end = beginning[..=at].to_vec();
+            end[at] += 1;
+            end.into()
+        });
+        ReadWhat::Keys {
+            index,
+            lower: beginning.into(),
+            end,
+        }
+    }
+
     /// The one key that an interval has, if it has one.
     pub fn only_key<'k>(lower: &'k [u8], end: Option<&[u8]>) -> Option<&'k [u8]> {
         let end = end?;
@@ -380,6 +396,28 @@ mod tests {
             unreachable!()
         };
         assert_eq!(ReadWhat::only_key(&lower, end.as_deref()), Some(b));
+    }
+
+    #[test]
+    fn a_beginning_has_all_keys_that_begin_so() {
+        let covers = |beginning: &[u8], key: &[u8]| {
+            let read = entry(0, ReadWhat::beginning_with(3, beginning));
+            covers_key(&[read], key)
+        };
+        for beginning in [&b"ab"[..], b"a\xff", b"\xff\xff", b""] {
+            for more in [&b""[..], b"\0", b"\xff\xff\xff", b"x"] {
+                assert!(covers(beginning, &[beginning, more].concat()));
+            }
+        }
+        for (beginning, other) in [
+            (&b"ab"[..], &b"ac"[..]),
+            (b"ab", b"aa\xff"),
+            (b"a\xff", b"b"),
+            (b"a\xff", b"a\xfe\xff"),
+            (b"\xff\xff", b"\xff\xfe"),
+        ] {
+            assert!(!covers(beginning, other), "{beginning:?} {other:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! session. One is made ahead, no more; dropping the feed ends the statement.
 
 use std::sync::Arc;
+use std::vec::IntoIter;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;
@@ -16,30 +17,17 @@ use crate::error::Result as SqlResult;
 
 /// See the head of this file.
 pub(super) struct Feed {
-    batches: mpsc::Receiver<Result<RecordBatch>>,
-    task: Task<()>,
-    has_ended: bool,
+    /// Those that are there already.
+    made: IntoIter<RecordBatch>,
+    running: Option<Running>,
     _end: End,
 }
 
-/// Has a statement run; `end` ends it with the feed.
-///
-/// # Errors
-/// As [`Threads::spawn`].
-pub(super) fn begin(
-    threads: &Threads,
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
-    end: End,
-) -> SqlResult<Feed> {
-    let (sender, batches) = mpsc::channel(1);
-    let task = threads.spawn(run(plan, context, sender))?;
-    Ok(Feed {
-        batches,
-        task,
-        _end: end,
-        has_ended: false,
-    })
+/// A statement that makes batches.
+struct Running {
+    batches: mpsc::Receiver<Result<RecordBatch>>,
+    task: Task<()>,
+    has_ended: bool,
 }
 
 async fn run(
@@ -64,15 +52,53 @@ async fn run(
 }
 
 impl Feed {
+    /// Has a statement run; `end` ends it with the feed.
+    ///
+    /// # Errors
+    /// As [`Threads::spawn`].
+    pub(super) fn begin(
+        threads: &Threads,
+        plan: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+        end: End,
+    ) -> SqlResult<Self> {
+        let (sender, batches) = mpsc::channel(1);
+        let task = threads.spawn(run(plan, context, sender))?;
+        Ok(Self {
+            made: Vec::new().into_iter(),
+            running: Some(Running {
+                batches,
+                task,
+                has_ended: false,
+            }),
+            _end: end,
+        })
+    }
+
+    /// Of a statement that has ended; values are still made of its batches until `end`.
+    pub(super) fn made(batches: Vec<RecordBatch>, end: End) -> Self {
+        Self {
+            made: batches.into_iter(),
+            running: None,
+            _end: end,
+        }
+    }
+
     /// The next batch; none when there are no more.
     pub(super) async fn next(&mut self) -> SqlResult<Option<Result<RecordBatch>>> {
-        if let Some(batch) = self.batches.recv().await {
+        if let Some(batch) = self.made.next() {
+            return Ok(Some(Ok(batch)));
+        }
+        let Some(running) = &mut self.running else {
+            return Ok(None);
+        };
+        if let Some(batch) = running.batches.recv().await {
             return Ok(Some(batch));
         }
-        if !self.has_ended {
+        if !running.has_ended {
             // Or it panicked, and so does this.
-            self.task.outcome().await?;
-            self.has_ended = true;
+            running.task.outcome().await?;
+            running.has_ended = true;
         }
         Ok(None)
     }

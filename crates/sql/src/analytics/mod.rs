@@ -5,12 +5,13 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `run` | from an analysed query to its rows |
-//! | `scan`, `batch` | tables as DataFusion reads them |
+//! | `scan`, `scans`, `batch` | tables as DataFusion reads them |
 //! | `way`, `learned`, `by_keys` | rows that an index leads to, by constants and by the keys of joins |
 //! | `asked`, `vectors` | of column tables: filters that the storage answers, columns without tuples |
 //! | `feed`, `row_stream`, `whole` | results on their way out |
 //! | `memory`, `spilling` | what operators take, and what they put aside |
 //! | `threads`, `cooperation`, `deep` | where they run, that they give way, stack |
+//! | `small` | statements that are probably small, and do not give way |
 //! | `errors` | DataFusion's errors |
 //!
 //! A statement's memory is bounded (see [`memory`]); dropping its [`RowStream`]
@@ -28,6 +29,8 @@ mod memory;
 mod row_stream;
 mod run;
 mod scan;
+mod scans;
+mod small;
 mod spilling;
 mod threads;
 mod vectors;
@@ -47,6 +50,7 @@ use thermocline_engine::Database;
 
 pub(crate) use errors::sql_error;
 pub use row_stream::RowStream;
+pub use small::SmallStatements;
 
 use crate::error::Result;
 use by_keys::ByKeys;
@@ -78,6 +82,9 @@ pub struct Analytics {
     widths: Widths,
     streams: usize,
     threads: Threads,
+    /// Of statements that are probably small.
+    small: Threads,
+    small_statements: Arc<SmallStatements>,
     /// Drivers and tools wait for it.
     catalogs: Threads,
 }
@@ -119,6 +126,8 @@ impl Analytics {
             widths: Widths::default(),
             streams,
             threads: Threads::new("analytical", streams, true),
+            small: Threads::new("small-queries", streams, false),
+            small_statements: Arc::default(),
             catalogs: Threads::new("catalogs", 1, false),
         })
     }
@@ -133,6 +142,12 @@ impl Analytics {
     #[must_use]
     pub fn memory_bytes(&self) -> (usize, usize) {
         (self.memory.used_bytes(), self.memory.limit_bytes())
+    }
+
+    /// What became of statements that were taken for small.
+    #[must_use]
+    pub fn small_statements(&self) -> &SmallStatements {
+        &self.small_statements
     }
 
     /// What a statement's plan and batches take: each stream reads for one and fills it, has one

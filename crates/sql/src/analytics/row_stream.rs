@@ -18,7 +18,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use super::errors::sql_error;
 use super::feed::Feed;
-use super::scan::GroupTotals;
+use super::scans::Scans;
 use super::whole::WholeResult;
 use crate::analysis::SettingChange;
 use crate::error::{Result, SqlError};
@@ -28,7 +28,7 @@ use crate::typed::{TypedQuery, write_value};
 
 enum Source {
     Batches {
-        feed: Feed,
+        feed: Box<Feed>,
         output: Output,
         /// The current batch and the first row that was not taken from it.
         current: Option<(RecordBatch, usize)>,
@@ -41,7 +41,7 @@ pub struct RowStream {
     columns: Arc<[OutputColumn]>,
     source: Source,
     turn: Option<Turn>,
-    groups: Arc<GroupTotals>,
+    scans: Arc<Scans>,
 }
 
 /// What a statement that runs holds.
@@ -168,17 +168,17 @@ impl RowStream {
         columns: Vec<OutputColumn>,
         output: Output,
         feed: Feed,
-        (turn, groups): (Turn, Arc<GroupTotals>),
+        (turn, scans): (Turn, Arc<Scans>),
     ) -> Self {
         Self {
             columns: columns.into(),
             source: Source::Batches {
-                feed,
+                feed: Box::new(feed),
                 output,
                 current: None,
             },
             turn: Some(turn),
-            groups,
+            scans,
         }
     }
 
@@ -187,14 +187,14 @@ impl RowStream {
             columns: columns.into(),
             source: Source::Whole(rows),
             turn: None,
-            groups: Arc::default(),
+            scans: Arc::default(),
         }
     }
 
     /// Row groups that its scans came to, of those that have ended.
     #[must_use]
     pub fn group_counts(&self) -> GroupCounts {
-        self.groups.counts()
+        self.scans.counts()
     }
 
     /// Whether it holds a turn.

@@ -4,7 +4,6 @@
 //! for; its result is made whole, on the account of analytical statements.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::TaskContext;
@@ -14,30 +13,35 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use thermocline_analytical::evaluate::Context;
 use thermocline_analytical::lower::{Tables, lower};
 use thermocline_analytical::run;
-use thermocline_engine::{Catalog, Charge, Database, Snapshot};
+use thermocline_engine::{Catalog, Database, ScanNotes, Snapshot};
 use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::tree::Relation;
 use thermocline_storage::value::Value;
 
+use super::batch::batch_bytes;
+use super::feed::Feed;
 use super::row_stream::{Output, Turn};
-use super::scan::{GroupTotals, SnapshotTable};
+use super::scan::SnapshotTable;
+use super::scans::Scans;
+use super::small::{self, Begun};
 use super::whole::WholeResult;
-use super::{Analytics, RowStream, feed, sql_error};
+use super::{Analytics, RowStream, sql_error};
 use crate::analysis::SessionFacts;
 use crate::error::{Result, SqlError};
-use crate::pg_catalog::{self, Room, SystemEnvironment};
+use crate::pg_catalog::{self, Ending, Room, SystemEnvironment};
 use crate::privilege::Actor;
+use crate::session::Admitted;
 use crate::stack;
 use crate::typed::TypedQuery;
 
 /// Has the query end when nobody waits for it any more.
-pub(super) struct End(Arc<AtomicBool>);
+pub(super) struct End(Arc<Ending>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.end();
     }
 }
 
@@ -49,7 +53,7 @@ pub(super) struct Statement {
     arguments: Arc<[Datum]>,
     snapshot: Option<Snapshot>,
     streams: usize,
-    groups: Arc<GroupTotals>,
+    scans: Arc<Scans>,
 }
 
 impl Tables for Statement {
@@ -69,7 +73,7 @@ impl Tables for Statement {
             db.partitions(),
             self.streams,
             db.row_estimate(table),
-            Arc::clone(&self.groups),
+            Arc::clone(&self.scans),
         )))
     }
 
@@ -96,6 +100,14 @@ impl Statement {
         Ok(plan)
     }
 
+    /// Its rows are read as they are asked for, and the transaction may go on meanwhile: all
+    /// that they may come from counts as read at once.
+    fn reads_all(&self) {
+        for table in &self.typed.tables {
+            self.scans.reads(table, None);
+        }
+    }
+
     fn told(&self, error: SqlError) -> SqlError {
         self.environment.awaited.told(error)
     }
@@ -117,23 +129,23 @@ impl Analytics {
         typed: &Arc<TypedQuery>,
         catalog: &Arc<Catalog>,
         facts: &SessionFacts,
-        snapshot: Option<Snapshot>,
+        (snapshot, notes): (Option<Snapshot>, Option<Arc<ScanNotes>>),
     ) -> Statement {
         let pool = &self.state.runtime_env().memory_pool;
         let room = Box::new(OfPool(MemoryConsumer::new("values").register(pool)));
         let environment = SystemEnvironment::new(catalog, &self.db, facts.clone(), Some(room));
         Statement {
+            scans: Arc::new(Scans::new(environment.ending(), notes)),
             typed: Arc::clone(typed),
             environment: Arc::new(environment),
             arguments: Arc::new([]),
             snapshot,
             streams: self.streams,
-            groups: Arc::default(),
         }
     }
 
-    /// Runs a query with these parameters. `turn` is the snapshot it sees and the charge that
-    /// [`Self::turn_bytes`] asked for, where it needs them.
+    /// Runs a query with these parameters. `admitted` has the charge that
+    /// [`Self::turn_bytes`] asked for, where it needs one.
     ///
     /// # Errors
     /// As PostgreSQL; errors of the execution may come from the stream.
@@ -143,20 +155,24 @@ impl Analytics {
         catalog: &Arc<Catalog>,
         parameters: &[Value],
         facts: &SessionFacts,
-        turn: Option<(Snapshot, Charge)>,
+        admitted: Option<Admitted>,
     ) -> Result<RowStream> {
         let room = self.db.run_code().await?;
-        let (snapshot, turn) = match turn {
-            Some((snapshot, charge)) => {
+        let (sees, turn) = match admitted {
+            Some(Admitted {
+                snapshot,
+                charge,
+                notes,
+            }) => {
                 let turn = Turn::new(Arc::clone(&self.db), charge, room);
-                (Some(snapshot), Some(turn))
+                ((Some(snapshot), notes), Some(turn))
             }
-            None => (None, None),
+            None => ((None, None), None),
         };
-        let mut statement = self.statement(typed, catalog, facts, snapshot);
+        let mut statement = self.statement(typed, catalog, facts, sees);
         let arguments = typed.arguments(parameters, &*statement.environment)?;
         statement.arguments = arguments.into();
-        let end = End(statement.environment.ended());
+        let end = End(statement.environment.ending());
         match turn {
             Some(turn) => self.stream(statement, turn, end).await,
             None => self.whole(statement, end).await,
@@ -167,16 +183,57 @@ impl Analytics {
         let output = Output::new(&statement.typed, &statement.environment);
         let columns = statement.typed.output_columns();
         let depth = statement.typed.depth;
-        let groups = Arc::clone(&statement.groups);
+        let scans = Arc::clone(&statement.scans);
         let state = self
             .widths
             .fitted(&self.db, &statement.typed.tables, &self.state);
         let context = Arc::new(TaskContext::from(&state));
-        let work = statement.physical(state, Arc::clone(&self.db));
-        let task = stack::with_room(depth, || self.threads.spawn(work));
-        let physical = task?.outcome().await??;
-        let feed = feed::begin(&self.threads, physical, context, end)?;
-        Ok(RowStream::of_batches(columns, output, feed, (turn, groups)))
+        let begun = match small::may_be(&statement.typed) {
+            true => self.begin(&statement, &state, &context).await?,
+            false => Begun::TooLarge,
+        };
+        let feed = match begun {
+            Begun::Whole(batches) => Feed::made(batches, end),
+            Begun::Planned(plan) => {
+                statement.reads_all();
+                Feed::begin(&self.threads, plan, context, end)?
+            }
+            Begun::TooLarge => {
+                statement.reads_all();
+                let work = statement.physical(state, Arc::clone(&self.db));
+                let task = stack::with_room(depth, || self.threads.spawn(work));
+                let plan = task?.outcome().await??;
+                Feed::begin(&self.threads, plan, context, end)?
+            }
+        };
+        Ok(RowStream::of_batches(columns, output, feed, (turn, scans)))
+    }
+
+    /// Plans a statement that may be small, and runs it if it is.
+    async fn begin(
+        &self,
+        statement: &Statement,
+        state: &SessionState,
+        context: &Arc<TaskContext>,
+    ) -> Result<Begun> {
+        let statement = statement.clone();
+        let planned = statement
+            .clone()
+            .physical(state.clone(), Arc::clone(&self.db));
+        let (context, counts) = (Arc::clone(context), Arc::clone(&self.small_statements));
+        let bytes_max = batch_bytes(self.db.memory_limit());
+        let work = async move {
+            let plan = planned.await?;
+            let told = |error| statement.told(sql_error(&error));
+            if !small::is_small(&plan).map_err(told)? {
+                return Ok(Begun::Planned(plan));
+            }
+            let ending = statement.environment.ending();
+            let ran = small::run(plan, context, &ending, bytes_max, &counts).await;
+            ran.map_err(told)
+        };
+        let mut task = self.small.spawn(work)?;
+        task.outcome().await?
     }
 
     async fn whole(&self, statement: Statement, end: End) -> Result<RowStream> {
@@ -221,7 +278,7 @@ impl Analytics {
     ) -> Result<Vec<String>> {
         let _room = self.db.run_code().await?;
         let snapshot = typed.needs_turn().then(|| self.db.snapshot());
-        let mut statement = self.statement(typed, catalog, facts, snapshot);
+        let mut statement = self.statement(typed, catalog, facts, (snapshot, None));
         statement.arguments = vec![Datum::Null; typed.parameters.len()].into();
         let (state, threads) = match typed.needs_turn() {
             true => (&self.state, &self.threads),

@@ -11,7 +11,6 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -32,14 +31,13 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 use thermocline_engine::catalog::Table;
-use thermocline_engine::{
-    GroupCounts, GroupRows, IndexKeys, KeyScan, RowId, ScanSink, Snapshot, SnapshotScan,
-};
+use thermocline_engine::{GroupRows, IndexKeys, KeyScan, RowId, ScanSink, Snapshot, SnapshotScan};
 use thermocline_storage::columns::ColumnTest;
 
 use super::asked::ScanFilter;
 use super::batch::{BatchBuilder, batch_bytes, table_schema};
 use super::learned::Learned;
+use super::scans::Scans;
 use super::vectors;
 use super::way::{self, Way, rows_by_key};
 use crate::error::SqlError;
@@ -54,35 +52,13 @@ pub(crate) struct SnapshotTable {
     partitions: u16,
     streams: usize,
     rows: u64,
-    groups: Arc<GroupTotals>,
+    scans: Arc<Scans>,
     schema: SchemaRef,
-}
-
-/// How many row groups a statement's scans came to, and how many they passed over.
-#[derive(Debug, Default)]
-pub(crate) struct GroupTotals {
-    groups: AtomicU64,
-    skipped: AtomicU64,
-}
-
-impl GroupTotals {
-    fn add(&self, counts: GroupCounts) {
-        self.groups.fetch_add(counts.groups, Ordering::Relaxed);
-        self.skipped.fetch_add(counts.skipped, Ordering::Relaxed);
-    }
-
-    /// Those of scans that have ended.
-    pub(crate) fn counts(&self) -> GroupCounts {
-        GroupCounts {
-            groups: self.groups.load(Ordering::Relaxed),
-            skipped: self.skipped.load(Ordering::Relaxed),
-        }
-    }
 }
 
 impl SnapshotTable {
     /// `table` as `snapshot` sees it, read by up to `streams` streams; `rows`
-    /// is an estimate; `groups` counts what is read. Without a snapshot it can be described, not read; a scan
+    /// is an estimate; `scans` is the statement's. Without a snapshot it can be described, not read; a scan
     /// of a `hidden` column is refused.
     pub(crate) fn new(
         table: Arc<Table>,
@@ -91,7 +67,7 @@ impl SnapshotTable {
         partitions: u16,
         streams: usize,
         rows: u64,
-        groups: Arc<GroupTotals>,
+        scans: Arc<Scans>,
     ) -> Self {
         Self {
             schema: table_schema(&table),
@@ -101,7 +77,7 @@ impl SnapshotTable {
             partitions,
             streams,
             rows,
-            groups,
+            scans,
         }
     }
 
@@ -205,7 +181,7 @@ impl TableProvider for SnapshotTable {
                 asked: filter.tests.into(),
                 shown: filter.shown,
                 conditions: conditions_in(&self.table, filters).into(),
-                groups: Arc::clone(&self.groups),
+                scans: Arc::clone(&self.scans),
                 statistics: Arc::new(self.estimate(&schema, rows)),
                 table: Arc::clone(&self.table),
                 rows: self.rows,
@@ -240,7 +216,7 @@ pub(super) struct SnapshotScanExec {
     shown: String,
     /// The columns that conditions are on, for statistics.
     conditions: Arc<[usize]>,
-    groups: Arc<GroupTotals>,
+    scans: Arc<Scans>,
     /// Each stream may stop after this many rows.
     limit: Option<usize>,
     statistics: Arc<Statistics>,
@@ -264,6 +240,16 @@ impl SnapshotScanExec {
             ..self.clone()
         };
         Some((told, learned))
+    }
+
+    /// About how many rows it reads, of those that no join tells of.
+    pub(super) fn rows_to_read(&self) -> u64 {
+        if self.way.learns() {
+            return 0;
+        }
+        let rows = self.way.rows().unwrap_or(self.rows);
+        let limit = self.limit.map(|limit| limit.saturating_mul(self.streams));
+        limit.map_or(rows, |limit| rows.min(limit as u64))
     }
 
     /// Counts what the scan reads of each column.
@@ -417,7 +403,7 @@ impl ExecutionPlan for SnapshotScanExec {
             keys: None,
             columns: Arc::clone(&self.columns),
             asked: Arc::clone(&self.asked),
-            groups: Arc::clone(&self.groups),
+            scans: Arc::clone(&self.scans),
             schema: Arc::clone(&schema),
             of_group: None,
             counted: 0,
@@ -446,7 +432,7 @@ struct Reader {
     keys: Option<Option<Arc<IndexKeys>>>,
     columns: Arc<[usize]>,
     asked: Arc<[ColumnTest]>,
-    groups: Arc<GroupTotals>,
+    scans: Arc<Scans>,
     schema: SchemaRef,
     /// A batch of rows of a row group, to be handed on before all else.
     of_group: Option<RecordBatch>,
@@ -475,10 +461,13 @@ impl Reader {
                     .way
                     .choose(&self.table, &self.snapshot, self.rows)
                     .await;
-                self.keys.insert(chosen.map_err(external)?).clone()
+                let keys = self.keys.insert(chosen.map_err(external)?).clone();
+                self.scans.reads(&self.table, keys.as_deref());
+                keys
             }
         };
         while !self.builder.is_full() && self.of_group.is_none() {
+            self.scans.go_on()?;
             let scan = match &mut self.scan {
                 Some(scan) => scan,
                 None => match self.remaining.pop() {
@@ -509,7 +498,7 @@ impl Reader {
             }
             if !more.map_err(external)? {
                 if let Scan::Rows(scan) = scan {
-                    self.groups.add(scan.group_counts());
+                    self.scans.add(scan.group_counts());
                 }
                 self.scan = None;
             }

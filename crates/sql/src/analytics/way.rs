@@ -96,6 +96,11 @@ impl Way {
         self.bound.as_ref().map(|(_, rows)| *rows)
     }
 
+    /// Whether a join tells it keys.
+    pub fn learns(&self) -> bool {
+        !self.learned.is_empty()
+    }
+
     /// The same, with what a join will tell, and not yet chosen.
     pub fn with(&self, learned: Option<Arc<Learned>>) -> Self {
         Self {

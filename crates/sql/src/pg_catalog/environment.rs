@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
 use parking_lot::Mutex;
@@ -13,6 +12,7 @@ use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::named;
 use thermocline_query::types::{array_of, ids};
 
+use super::ending::Ending;
 use super::session::SystemSession;
 use super::{convert, functions};
 use crate::analysis::{SessionFacts, SettingChange};
@@ -26,7 +26,7 @@ pub(crate) struct SystemEnvironment {
     session: SystemSession,
     changes: Mutex<Vec<SettingChange>>,
     made: Option<Mutex<Made>>,
-    ended: Arc<AtomicBool>,
+    ending: Arc<Ending>,
     pub(crate) awaited: Awaited,
 }
 
@@ -62,7 +62,7 @@ impl SystemEnvironment {
             session: SystemSession::new(catalog, db, facts),
             changes: Mutex::default(),
             made: made.map(Mutex::new),
-            ended: Arc::default(),
+            ending: Arc::default(),
             awaited: Awaited::default(),
         }
     }
@@ -71,9 +71,9 @@ impl SystemEnvironment {
         &self.session
     }
 
-    /// Set by whom nobody waits for any more.
-    pub(crate) fn ended(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.ended)
+    /// Whether the query is to end before its last row.
+    pub(crate) fn ending(&self) -> Arc<Ending> {
+        Arc::clone(&self.ending)
     }
 
     /// Notes what `set_config` asks for; the session applies it when the query has run.
@@ -121,7 +121,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn check_interrupted(&self) -> Result<()> {
-        match self.ended.load(Ordering::Relaxed) {
+        match self.ending.is_due() {
             true => Err(QueryError::new(
                 "57014",
                 "canceling statement due to user request",

@@ -7,6 +7,7 @@
 mod content;
 mod convert;
 mod datum;
+mod ending;
 mod environment;
 mod functions;
 mod oids;
@@ -22,6 +23,8 @@ use thermocline_query::error::QueryError;
 use thermocline_query::tree::Column;
 
 pub(crate) use datum::Datum;
+#[cfg(feature = "analytics")]
+pub(crate) use ending::Ending;
 #[cfg(feature = "analytics")]
 pub(crate) use environment::Room;
 pub(crate) use environment::SystemEnvironment;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::{Catalog, Charge, GroupCounts, Snapshot};
+use thermocline_engine::{Catalog, Charge, GroupCounts, ScanNotes, Snapshot};
 use thermocline_storage::value::Value;
 
 use super::context::SessionContext;
@@ -27,11 +27,25 @@ pub(super) struct AnalyticalQuery<'a> {
     pub(super) own: Arc<Own>,
 }
 
+/// What a query is let in with.
+#[cfg_attr(
+    not(feature = "analytics"),
+    expect(dead_code, reason = "without the analytical side it is only refused")
+)]
+pub(crate) struct Admitted {
+    /// What it sees.
+    pub(crate) snapshot: Snapshot,
+    /// Its memory.
+    pub(crate) charge: Charge,
+    /// Where it says what it has read.
+    pub(crate) notes: Option<Arc<ScanNotes>>,
+}
+
 #[cfg(feature = "analytics")]
 mod present {
     use super::{
-        AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter, SessionContext,
-        Snapshot, Value,
+        Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter,
+        SessionContext, Value,
     };
     use crate::analysis::SessionFacts;
     use crate::analytics::RowStream;
@@ -109,16 +123,16 @@ mod present {
             })
         }
 
-        /// Begins to run, with the snapshot and the turn that it needed.
+        /// Begins to run, with what it was let in with, where it needed to be.
         pub(in crate::session) async fn rows(
             &self,
             needs: &Needs,
             parameters: &[Value],
-            turn: Option<(Snapshot, Charge)>,
+            admitted: Option<Admitted>,
         ) -> Result<AnalyticalRows> {
             let analytics = &self.engine.analytics;
             let (typed, catalog) = (self.typed, self.catalog);
-            let stream = analytics.execute(typed, catalog, parameters, &needs.facts, turn);
+            let stream = analytics.execute(typed, catalog, parameters, &needs.facts, admitted);
             let stream = stream.await?;
             for change in stream.setting_changes() {
                 let value = std::slice::from_ref(&change.value);
@@ -181,7 +195,7 @@ mod present {
 #[cfg(not(feature = "analytics"))]
 mod absent {
     use super::{
-        AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter, Snapshot, Value,
+        Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter, Value,
     };
     use crate::error::SqlError;
 
@@ -251,7 +265,7 @@ mod absent {
             &self,
             _: &Needs,
             _: &[Value],
-            _: Option<(Snapshot, Charge)>,
+            _: Option<Admitted>,
         ) -> Result<AnalyticalRows> {
             Err(refusal())
         }

@@ -18,7 +18,7 @@ use super::temporary;
 use super::unread::UnreadResults;
 use crate::analysis::Activity;
 #[cfg(feature = "analytics")]
-use crate::analytics::Analytics;
+use crate::analytics::{Analytics, SmallStatements};
 use crate::error::Result;
 use crate::statement_statistics::StatementStatistics;
 use crate::temporary::schema_named;
@@ -201,6 +201,13 @@ impl Engine {
         });
         temporary::drop_what_is_left(&engine.db);
         Ok(engine)
+    }
+
+    /// What became of analytical statements that were taken for small.
+    #[cfg(feature = "analytics")]
+    #[must_use]
+    pub fn small_statements(&self) -> &SmallStatements {
+        self.analytics.small_statements()
     }
 
     /// Says where ALTER SYSTEM keeps what it sets; without it the command is

@@ -5,10 +5,10 @@ use crate::plan::Reason;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use thermocline_engine::{Catalog, ChargeKind, Error, RunOptions};
+use thermocline_engine::{Catalog, ChargeKind, Error, RunOptions, ScanNotes};
 use thermocline_storage::value::Value;
 
-use super::analytical::{AnalyticalQuery, AnalyticalRows};
+use super::analytical::{Admitted, AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
 use super::lookup::{Lookup, Place};
 use super::prepared::{Planned, Prepared};
@@ -403,8 +403,8 @@ impl Session {
             return analytical.rows(&needs, parameters, None).await;
         };
         let options = self.options();
-        // They are locked to be read; a serializable transaction notes them, to validate them when
-        // it commits.
+        // They are locked to be read; a serializable transaction learns what was read of them, to
+        // validate it when it commits.
         let tables = &typed.tables;
         let db = &engine.db;
         // Before the turn: whoever has one does not wait for others.
@@ -416,19 +416,27 @@ impl Session {
             None => Some(db.enter(&options, tables).await?),
         };
         // Before the snapshot: one that waits for its turn gets old.
-        let turn = self.turn(turn_bytes, needs.crowded).await?;
+        let charge = self.turn(turn_bytes, needs.crowded).await?;
+        let mut notes = None;
         let snapshot = match (entry, self.transaction.of_block(db)) {
             (None, Some(transaction)) => {
-                let snapshot = transaction.snapshot()?;
-                for table in tables {
-                    transaction.note_table_read(table)?;
+                if transaction.validates_reads()? {
+                    notes = Some(Arc::new(ScanNotes::default()));
                 }
-                snapshot
+                transaction.snapshot()?
             }
             (entry, _) => db.snapshot_of(entry.unwrap_or_default()),
         };
-        let turn = Some((snapshot, turn));
-        analytical.rows(&needs, parameters, turn).await
+        let admitted = Admitted {
+            snapshot,
+            charge,
+            notes: notes.clone(),
+        };
+        let rows = analytical.rows(&needs, parameters, Some(admitted)).await;
+        if let (Some(notes), Some(transaction)) = (notes, self.transaction.of_block(db)) {
+            transaction.take_notes(&notes)?;
+        }
+        rows
     }
 
     /// 25006 for a statement that writes in a read-only transaction.

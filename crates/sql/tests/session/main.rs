@@ -41,6 +41,7 @@ mod settings;
 mod simple;
 mod sleeps;
 mod slow_rows;
+mod small_statements;
 mod statements;
 mod styles;
 mod table_as;

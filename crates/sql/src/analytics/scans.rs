@@ -1,0 +1,69 @@
+//! What the scans of a statement share: how many row groups they came to, what they have read,
+//! and whether they are to end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use datafusion::error::{DataFusionError, Result};
+use thermocline_engine::{GroupCounts, IndexKeys, ScanNotes, Table};
+
+use crate::error::SqlError;
+use crate::pg_catalog::Ending;
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct Scans {
+    groups: AtomicU64,
+    skipped: AtomicU64,
+    ending: Arc<Ending>,
+    /// Where a serializable transaction learns what they read.
+    notes: Option<Arc<ScanNotes>>,
+}
+
+impl Scans {
+    /// Those of a statement that ends so.
+    pub(super) fn new(ending: Arc<Ending>, notes: Option<Arc<ScanNotes>>) -> Self {
+        Self {
+            ending,
+            notes,
+            ..Self::default()
+        }
+    }
+
+    /// Counts the row groups of a scan that has ended.
+    pub(super) fn add(&self, counts: GroupCounts) {
+        self.groups.fetch_add(counts.groups, Relaxed);
+        self.skipped.fetch_add(counts.skipped, Relaxed);
+    }
+
+    /// Row groups that scans came to, and that they passed over.
+    pub(crate) fn counts(&self) -> GroupCounts {
+        GroupCounts {
+            groups: self.groups.load(Relaxed),
+            skipped: self.skipped.load(Relaxed),
+        }
+    }
+
+    /// Notes what a scan is about to read: by keys, or all.
+    pub(super) fn reads(&self, table: &Table, keys: Option<&IndexKeys>) {
+        match (&self.notes, keys) {
+            (Some(notes), Some(keys)) => notes.keys(table, keys),
+            (Some(notes), None) => notes.table(table),
+            (None, _) => {}
+        }
+    }
+
+    /// Asked between the turns of a scan.
+    ///
+    /// # Errors
+    /// 57014 where the statement is to end.
+    pub(super) fn go_on(&self) -> Result<()> {
+        match self.ending.is_due() {
+            true => Err(DataFusionError::External(Box::new(SqlError::new(
+                "57014",
+                "canceling statement due to user request",
+            )))),
+            false => Ok(()),
+        }
+    }
+}
