@@ -45,6 +45,9 @@ pub fn analyze_statement(
     environment: &dyn Environment,
     declared: &[u32],
 ) -> Result<AnalyzedStatement> {
+    if let Some(variables) = catalog.variables() {
+        variables.begin();
+    }
     let mut analyzer = Analyzer {
         catalog,
         environment,
@@ -52,6 +55,7 @@ pub fn analyze_statement(
         levels: Vec::new(),
         takes_changes: true,
         named: None,
+        variables: catalog.variables(),
         bodies: Bodies::default(),
         given: None,
     };

@@ -262,6 +262,7 @@ fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: None,
         bodies: Bodies::default(),
         given: None,
     }

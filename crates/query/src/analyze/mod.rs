@@ -13,6 +13,7 @@
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
 //! | `create_function`, `sql_function`, `given_arguments` | users' functions: their statements; what bodies say stands in the place of calls |
+//! | `variables` | names that mean variables of PL/pgSQL |
 //! | `column_name` | names of result columns |
 
 mod aggregate;
@@ -44,6 +45,7 @@ mod sql_function;
 mod subquery;
 mod subscript;
 mod type_name;
+mod variables;
 mod view;
 mod window;
 mod with;
@@ -67,6 +69,7 @@ pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
 pub use sql_function::{Argument, SqlFunction, check_function};
 pub use type_name::written_type;
+pub use variables::{Variable, Variables};
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
 pub trait Catalog {
@@ -111,6 +114,11 @@ pub trait Catalog {
     fn may_call(&self, function: &SqlFunction) -> Result<()> {
         let _ = function;
         Ok(())
+    }
+
+    /// The variables of the program that the statement stands in.
+    fn variables(&self) -> Option<&dyn Variables> {
+        None
     }
 
     /// The number of a type of the user's (a table's row type), `None` if there is none.
@@ -191,6 +199,9 @@ pub fn analyze(
     environment: &dyn Environment,
     declared: &[u32],
 ) -> Result<Analyzed> {
+    if let Some(variables) = catalog.variables() {
+        variables.begin();
+    }
     let mut analyzer = Analyzer {
         catalog,
         environment,
@@ -198,6 +209,7 @@ pub fn analyze(
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: catalog.variables(),
         bodies: sql_function::Bodies::default(),
         given: None,
     };
@@ -227,6 +239,8 @@ struct Analyzer<'a> {
     takes_changes: bool,
     /// The function whose body this is.
     named: Option<sql_function::Named>,
+    /// The variables of the program around the statement.
+    variables: Option<&'a dyn Variables>,
     /// The bodies of functions that this is within.
     bodies: sql_function::Bodies,
     /// What a user's function in FROM gives.

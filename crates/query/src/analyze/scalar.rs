@@ -42,6 +42,9 @@ pub fn analyze_scalar(
     declared: &[u32],
     wanted: Wanted<'_>,
 ) -> Result<Analyzed> {
+    if let Some(variables) = catalog.variables() {
+        variables.begin();
+    }
     let mut analyzer = Analyzer {
         catalog,
         environment,
@@ -49,6 +52,7 @@ pub fn analyze_scalar(
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: catalog.variables(),
         bodies: Bodies::default(),
         given: None,
     };

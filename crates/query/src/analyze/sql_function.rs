@@ -141,6 +141,7 @@ pub fn check_function(
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: None,
         bodies: Bodies::default(),
         given: None,
     };
@@ -356,6 +357,7 @@ impl Analyzer<'_> {
             levels: Vec::new(),
             takes_changes: false,
             named,
+            variables: None,
             bodies,
             given: None,
         }

@@ -127,6 +127,7 @@ pub fn written_type(text: &str, catalog: &dyn Catalog) -> Result<(u32, i32)> {
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: None,
         bodies: Bodies::default(),
         given: None,
     };

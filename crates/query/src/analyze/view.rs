@@ -68,6 +68,7 @@ impl Analyzer<'_> {
             levels: Vec::new(),
             takes_changes: false,
             named: None,
+            variables: None,
             bodies: self.bodies.clone(),
             given: None,
         };

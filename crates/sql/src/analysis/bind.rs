@@ -7,7 +7,8 @@ use pg_raw_parse::Node;
 use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
-    self, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, analyze, analyze_statement,
+    self, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, Variables, analyze,
+    analyze_statement,
 };
 use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
@@ -80,13 +81,12 @@ pub(crate) fn bind_statement(
     statement: Node<'_>,
     text: &str,
     declared: &[u32],
-    catalog: &Arc<Catalog>,
-    db: &Arc<Database>,
-    facts: SessionFacts,
+    (catalog, db, facts): (&Arc<Catalog>, &Arc<Database>, SessionFacts),
+    variables: Option<&dyn Variables>,
 ) -> Result<BoundStatement> {
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
-    let relations = Relations::of_statement(&environment, &found);
+    let relations = Relations::of_statement(&environment, &found).with_variables(variables);
     let depth = depth_with_views(catalog);
     let analyzed = stack::with_room(depth, || {
         let analyzed = analyze_statement(statement, &relations, &environment, declared);

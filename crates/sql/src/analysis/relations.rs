@@ -13,7 +13,9 @@ use thermocline_engine::catalog::{FIRST_USER_OID, Table};
 use thermocline_engine::{
     Catalog, FunctionArgument, FunctionDef, SequenceDef, ViewDef, ViewRead, ViewType,
 };
-use thermocline_query::analyze::{self, Argument, Mention, SqlFunction, Stored, told_columns};
+use thermocline_query::analyze::{
+    self, Argument, Mention, SqlFunction, Stored, Variables, told_columns,
+};
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::tree::Column;
 use thermocline_query::types::ids;
@@ -61,6 +63,8 @@ pub(super) struct Relations<'a> {
     nested: u32,
     /// Views are relations as tables are: their queries are not looked at.
     flat: bool,
+    /// The variables of PL/pgSQL around a statement.
+    variables: Option<&'a dyn Variables>,
 }
 
 /// What a name means.
@@ -80,7 +84,14 @@ impl<'a> Relations<'a> {
             names,
             nested,
             flat: false,
+            variables: None,
         }
+    }
+
+    /// The same, in a body of PL/pgSQL with these variables.
+    pub(super) fn with_variables(mut self, variables: Option<&'a dyn Variables>) -> Self {
+        self.variables = variables;
+        self
     }
 
     /// Of a view that is there, for what it names itself.
@@ -338,6 +349,7 @@ impl analyze::Catalog for Relations<'_> {
             names: Names::View(Arc::clone(def), owner),
             nested: self.nested + 1,
             flat: self.flat,
+            variables: None,
         }))
     }
 
@@ -368,6 +380,10 @@ impl analyze::Catalog for Relations<'_> {
                 .map(|def| called(def))
                 .collect(),
         }
+    }
+
+    fn variables(&self) -> Option<&dyn Variables> {
+        self.variables
     }
 
     fn may_call(&self, function: &SqlFunction) -> Result<()> {

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use pg_raw_parse::Node;
 use thermocline_engine::{Catalog, Database};
+use thermocline_query::analyze::Variables;
 use thermocline_query::parse::{Parsed, parse};
 use thermocline_query::tree;
 
 use super::context::SessionContext;
 use super::current_of::Standing;
+use super::plpgsql::Scope;
 use super::prepared::{PlanSettings, Planned, Prepared, Sizes, declared_oids};
 use crate::analysis::{self, BoundStatement, SessionFacts};
 use crate::bind::{BindContext, Bound};
@@ -30,6 +32,8 @@ pub(super) struct Lookup<'a> {
     pub(super) db: &'a Arc<Database>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) context: &'a SessionContext,
+    /// The variables of the body of PL/pgSQL that the statement stands in.
+    pub(super) scope: Option<&'a Scope<'a>>,
 }
 
 /// A query and its text.
@@ -83,6 +87,7 @@ impl Lookup<'_> {
                 place.declared,
                 self.context,
                 (self.context.transaction_us(), &settings.styles),
+                self.variables(),
             )
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
@@ -157,7 +162,13 @@ impl Lookup<'_> {
         Place { text, declared }: Place<'_>,
     ) -> Result<BoundStatement> {
         let facts = self.facts()?;
-        analysis::bind_statement(statement, text, declared, &self.catalog, self.db, facts)
+        let variables = self.variables();
+        let (catalog, db) = (&self.catalog, self.db);
+        analysis::bind_statement(statement, text, declared, (catalog, db, facts), variables)
+    }
+
+    fn variables(&self) -> Option<&dyn Variables> {
+        self.scope.map(|scope| scope as &dyn Variables)
     }
 
     /// What analysis may know of the session. Rights are those of the catalog that the statement
@@ -207,6 +218,7 @@ impl Lookup<'_> {
             catalog: Arc::clone(&self.catalog),
             settings,
             sizes: Vec::new(),
+            asked: self.scope.map(Scope::asked),
             bound,
         }
     }

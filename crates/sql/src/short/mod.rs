@@ -126,7 +126,7 @@ pub fn bind_text(sql: &str, context: &BindContext<'_>, db: &Arc<Database>) -> Re
         creation_path: context.search_path.to_vec(),
         ..SessionFacts::default()
     };
-    let bound = analysis::bind_statement(text, sql, &[], &db.catalog(), db, facts)?;
+    let bound = analysis::bind_statement(text, sql, &[], (&db.catalog(), db, facts), None)?;
     match bound.into_reading() {
         Ok(typed) => reading(&typed, context)?
             .map_err(|reason| SqlError::unsupported(reason.to_string(), "Run it in a session.")),

@@ -1,0 +1,31 @@
+//! PL/pgSQL: from the text of a body to a tree. The body is read by hand over the scanner that
+//! cuts statements: the parser of libpg_query redirects the process's own stderr while it runs,
+//! which no server of several threads can let it do. Expressions and statements of SQL in a body
+//! are read by PostgreSQL's grammar.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `source` | the tokens of a body |
+//! | `declare` | DECLARE sections, and which names are known |
+//! | `read` | blocks and statements |
+//! | `sql` | statements of SQL, and where their rows go |
+//! | `raise` | RAISE, ASSERT, GET DIAGNOSTICS, the conditions of handlers |
+//! | `conditions` | the names of errors |
+//! | `tree` | what is read |
+//!
+//! What is not done is refused here, so by CREATE and by DO.
+
+mod conditions;
+mod declare;
+mod raise;
+mod read;
+mod source;
+mod sql;
+pub(crate) mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use declare::lookup;
+pub(crate) use raise::{condition_codes, known_code};
+pub(crate) use read::{Signature, read};
