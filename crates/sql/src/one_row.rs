@@ -133,6 +133,11 @@ pub(crate) fn bind(
     is_done_here(&analyzed).then(|| Ok(TypedQuery::of(analyzed)))
 }
 
+/// Whether a query of what calls before it give is computed here.
+pub(crate) fn takes(query: &Query) -> bool {
+    is_simple(query)
+}
+
 /// The line of EXPLAIN.
 pub(crate) fn shown(typed: &TypedQuery) -> &'static str {
     match typed.query.from.is_empty() {
@@ -178,7 +183,10 @@ fn is_no_table(member: Node<'_>) -> bool {
 }
 
 fn is_done_here(analyzed: &Analyzed) -> bool {
-    let query = &analyzed.query;
+    is_simple(&analyzed.query)
+}
+
+fn is_simple(query: &Query) -> bool {
     let plain = query.group.is_none()
         && query.having.is_none()
         && query.windows.is_empty()

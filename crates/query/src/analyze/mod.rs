@@ -14,11 +14,13 @@
 //! | `type_name` | names of types |
 //! | `create_function`, `sql_function`, `given_arguments` | users' functions: their statements; what bodies say stands in the place of calls |
 //! | `variables` | names that mean variables of PL/pgSQL |
+//! | `call_before` | calls that are made before a statement |
 //! | `column_name` | names of result columns |
 
 mod aggregate;
 mod assign;
 mod call;
+mod call_before;
 mod change;
 mod change_view;
 mod coerce;
@@ -60,6 +62,8 @@ use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, Query};
 use crate::types::ids;
 use crate::types::user::columns_of;
+pub use call_before::CallBefore;
+use call_before::CallsBefore;
 pub use change::{AnalyzedStatement, analyze_statement};
 pub use change_view::view_obstacle;
 pub use create_function::{
@@ -67,7 +71,7 @@ pub use create_function::{
 };
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
-pub use sql_function::{Argument, SqlFunction, check_function};
+pub use sql_function::{Argument, Language, SqlFunction, check_function};
 pub use type_name::written_type;
 pub use variables::{Variable, Variables};
 
@@ -114,6 +118,11 @@ pub trait Catalog {
     fn may_call(&self, function: &SqlFunction) -> Result<()> {
         let _ = function;
         Ok(())
+    }
+
+    /// Whether calls may be made before the statement.
+    fn takes_calls(&self) -> bool {
+        false
     }
 
     /// The variables of the program that the statement stands in.
@@ -210,6 +219,7 @@ pub fn analyze(
         takes_changes: false,
         named: None,
         variables: catalog.variables(),
+        calls: CallsBefore::default(),
         bodies: sql_function::Bodies::default(),
         given: None,
     };
@@ -241,6 +251,8 @@ struct Analyzer<'a> {
     named: Option<sql_function::Named>,
     /// The variables of the program around the statement.
     variables: Option<&'a dyn Variables>,
+    /// The calls that are made before the statement.
+    calls: CallsBefore,
     /// The bodies of functions that this is within.
     bodies: sql_function::Bodies,
     /// What a user's function in FROM gives.
@@ -302,6 +314,7 @@ fn settle_change(change: &mut Change, parameters: &[u32]) {
 
 fn settle_expr(of: &mut Expr, parameters: &[u32]) {
     match &mut of.kind {
+        ExprKind::Parameter(at) if call_before::is_of_call(*at) => {}
         ExprKind::Parameter(at) => of.oid = parameters[*at],
         ExprKind::Subquery(subquery) => settle(&mut subquery.query, parameters),
         _ => {}

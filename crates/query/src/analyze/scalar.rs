@@ -3,6 +3,7 @@
 
 use pg_raw_parse::Node;
 
+use super::call_before::CallsBefore;
 use super::sql_function::Bodies;
 use super::{Analyzed, Analyzer, Catalog};
 use crate::call::Environment;
@@ -53,6 +54,7 @@ pub fn analyze_scalar(
         takes_changes: false,
         named: None,
         variables: catalog.variables(),
+        calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
     };

@@ -3,6 +3,7 @@
 
 use pg_raw_parse::Node;
 
+use super::call_before::CallsBefore;
 use super::{Analyzer, Stored};
 use crate::call::{Environment, Settings};
 use crate::datum::Datum;
@@ -69,6 +70,7 @@ impl Analyzer<'_> {
             takes_changes: false,
             named: None,
             variables: None,
+            calls: CallsBefore::default(),
             bodies: self.bodies.clone(),
             given: None,
         };

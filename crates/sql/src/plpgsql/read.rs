@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use thermocline_query::analyze::SqlFunction;
+use thermocline_query::types::ids;
+
 use super::source::{Source, folded};
-use super::tree::{
-    Block, Body, Bounds, Declared, Expression, Into, Kind, Loop, Name, Slot, Statement, Target,
-};
+use super::tree::{Block, Body, Declared, Expression, Kind, Name, Slot, Statement, Target};
 use super::tree::{Dynamic, Source as Rows};
 use crate::error::{Result, SqlError};
 use crate::parse::scan::Token;
@@ -28,6 +29,31 @@ pub(crate) struct Signature {
     pub(crate) returns_nothing: bool,
 }
 
+impl Signature {
+    /// Of a function.
+    pub(crate) fn of(function: &SqlFunction) -> Self {
+        let named = |name: &str, oid| (name.to_owned(), oid);
+        let columns = function.columns.iter();
+        let columns: Vec<(String, u32)> = match &function.out {
+            Some(out) => vec![named(out, function.result)],
+            None => columns
+                .map(|column| named(&column.name, column.oid))
+                .collect(),
+        };
+        Self {
+            name: Some(function.name.to_string()),
+            arguments: function
+                .arguments
+                .iter()
+                .map(|of| (of.name.as_deref().map(str::to_owned), of.oid))
+                .collect(),
+            returns_set: function.returns_set,
+            returns_nothing: function.result == ids::VOID || !columns.is_empty(),
+            columns,
+        }
+    }
+}
+
 /// The state of reading a body.
 pub(super) struct Reader<'a> {
     pub(super) source: Source<'a>,
@@ -40,10 +66,12 @@ pub(super) struct Reader<'a> {
     pub(super) sites: usize,
     pub(super) signature: &'a Signature,
     /// The labels around, and whether a loop has them.
-    labels: Vec<(Option<Arc<str>>, bool)>,
+    pub(super) labels: Vec<(Option<Arc<str>>, bool)>,
     /// How many handlers are around.
     pub(super) handlers: usize,
     nested: usize,
+    /// The slots of the columns of what the function gives.
+    columns: Vec<usize>,
 }
 
 /// Reads a body. Its first slots are the arguments, then the columns of what it gives.
@@ -62,12 +90,10 @@ pub(crate) fn read(text: &str, signature: &Signature) -> Result<Body> {
         labels: Vec::new(),
         handlers: 0,
         nested: 0,
+        columns: Vec::new(),
     };
     reader.signature()?;
-    let found = reader.slot(
-        "found",
-        Declared::Known(thermocline_query::types::ids::BOOL),
-    )?;
+    let found = reader.slot("found", Declared::Known(ids::BOOL))?;
     reader.know("found", Some(found));
     if reader.source.take_symbol("#") {
         return Err(SqlError::unsupported(
@@ -88,6 +114,7 @@ pub(crate) fn read(text: &str, signature: &Signature) -> Result<Body> {
         block,
         sites: reader.sites,
         found,
+        columns: reader.columns,
     })
 }
 
@@ -113,6 +140,7 @@ impl<'a> Reader<'a> {
                 _ => self.slot(name, Declared::Known(*oid))?,
             };
             self.know(name, Some(slot));
+            self.columns.push(slot);
         }
         Ok(())
     }
@@ -229,7 +257,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The label behind END, which must be the one before the block.
-    fn end_label(&mut self, label: Option<&Arc<str>>) -> Result<()> {
+    pub(super) fn end_label(&mut self, label: Option<&Arc<str>>) -> Result<()> {
         if self.source.take_symbol(";") {
             return Ok(());
         }
@@ -316,7 +344,7 @@ impl<'a> Reader<'a> {
         let mut told = None;
         let mut handlers = Vec::new();
         if self.source.take_word("exception") {
-            let text = Declared::Known(thermocline_query::types::ids::TEXT);
+            let text = Declared::Known(ids::TEXT);
             let state = self.slot("sqlstate", text.clone())?;
             let message = self.slot("sqlerrm", text)?;
             self.know("sqlstate", Some(state));
@@ -402,200 +430,6 @@ impl<'a> Reader<'a> {
             branches,
             otherwise,
         })
-    }
-
-    /// The statements of a loop, whose LOOP was read, and its end.
-    fn body_of_loop(&mut self, label: Option<Arc<str>>) -> Result<Loop> {
-        self.labels.push((label.clone(), true));
-        let body = self.statements(&["end"])?;
-        self.labels.pop();
-        self.source.need_word("end")?;
-        self.source.need_word("loop")?;
-        self.end_label(label.as_ref())?;
-        Ok(Loop { label, body })
-    }
-
-    fn for_loop(&mut self, label: Option<Arc<str>>) -> Result<Kind> {
-        self.source.next();
-        self.know(label.as_deref().unwrap_or(""), None);
-        let mut names = vec![self.name_parts()?];
-        while self.source.take_symbol(",") {
-            names.push(self.name_parts()?);
-        }
-        self.source.need_word("in")?;
-        if self.source.take_word("execute") {
-            let into = self.row_targets(&names)?;
-            let dynamic = self.dynamic(&["loop"])?;
-            self.source.need_word("loop")?;
-            let body = self.body_of_loop(label)?;
-            return Ok(Kind::ForRows(into, Rows::Dynamic(dynamic), body));
-        }
-        let cursor = self.source.peek().and_then(|placed| folded(placed.token));
-        let cursor = cursor.and_then(|name| self.variable(&[name]));
-        if let Some((slot, _)) = cursor
-            && self
-                .source
-                .ahead(1)
-                .is_some_and(|token| token.is_word("loop"))
-            && matches!(self.slots[slot].declared, Declared::Cursor(_))
-        {
-            return self.for_cursor(&names, slot, label);
-        }
-        let reverse = self.source.take_word("reverse");
-        let line = self.source.line(self.source.place());
-        let first = self
-            .source
-            .until(|token| token.is_symbol("..") || token.is_word("loop"))?;
-        if !self.source.take_symbol("..") {
-            if reverse {
-                return Err(SqlError::syntax("cannot specify REVERSE in query FOR loop"));
-            }
-            let into = self.row_targets(&names)?;
-            let query = self.expression("", first, line)?;
-            self.source.need_word("loop")?;
-            let body = self.body_of_loop(label)?;
-            return Ok(Kind::ForRows(into, Rows::Query(query), body));
-        }
-        let from = self.expression("SELECT ", first, line)?;
-        let to = self.value_until(&["by", "loop"])?;
-        let by = match self.source.take_word("by") {
-            true => Some(self.value_until(&["loop"])?),
-            false => None,
-        };
-        self.source.need_word("loop")?;
-        let [name] = names.as_slice() else {
-            return Err(SqlError::syntax(
-                "integer FOR loop must have only one target variable",
-            ));
-        };
-        let [name] = name.as_slice() else {
-            return Err(SqlError::syntax(
-                "the variable of a FOR loop is a name of one part",
-            ));
-        };
-        let integer = Declared::Known(thermocline_query::types::ids::INT4);
-        let slot = self.slot(name, integer)?;
-        self.know(name, Some(slot));
-        let body = self.body_of_loop(label)?;
-        let bounds = Bounds {
-            slot,
-            reverse,
-            from,
-            to,
-            by,
-        };
-        Ok(Kind::ForIntegers(bounds, body))
-    }
-
-    /// A loop over a cursor that is bound to a query. Its variable is its own.
-    fn for_cursor(
-        &mut self,
-        names: &[Vec<String>],
-        slot: usize,
-        label: Option<Arc<str>>,
-    ) -> Result<Kind> {
-        let Declared::Cursor(Some(query)) = self.slots[slot].declared.clone() else {
-            let message = "cursor FOR loop must use a bound cursor variable";
-            return Err(SqlError::syntax(message));
-        };
-        self.source.next();
-        self.source.need_word("loop")?;
-        let [name] = names else {
-            let message = "cursor FOR loop must have only one target variable";
-            return Err(SqlError::syntax(message));
-        };
-        let row = self.slot(&name.join("."), Declared::Record)?;
-        self.know(&name.join("."), Some(row));
-        let target = Target {
-            slot: row,
-            field: None,
-        };
-        let into = Into {
-            targets: vec![target],
-            strict: false,
-        };
-        let body = self.body_of_loop(label)?;
-        Ok(Kind::ForRows(into, Rows::Query(query), body))
-    }
-
-    /// Where the rows of a loop go.
-    fn row_targets(&mut self, names: &[Vec<String>]) -> Result<Into> {
-        let mut targets = Vec::new();
-        for name in names {
-            if self.variable(name).is_none() {
-                return Err(SqlError::syntax(
-                    "loop variable of loop over rows must be a record variable or list of scalar \
-                     variables",
-                ));
-            }
-            targets.push(self.target_of(name)?);
-        }
-        Ok(Into {
-            targets,
-            strict: false,
-        })
-    }
-
-    fn for_each(&mut self, label: Option<Arc<str>>) -> Result<Kind> {
-        self.source.next();
-        let target = self.target()?;
-        if self.source.is_word("slice") || self.source.ahead(0).is_some_and(|t| t.is_symbol(",")) {
-            return Err(SqlError::unsupported(
-                "FOREACH with SLICE or several targets is not supported",
-                "Go over the elements one by one.",
-            ));
-        }
-        self.source.need_word("in")?;
-        self.source.need_word("array")?;
-        let array = self.value_until(&["loop"])?;
-        self.source.need_word("loop")?;
-        let body = self.body_of_loop(label)?;
-        Ok(Kind::ForEach(target, array, body))
-    }
-
-    fn leave(&mut self, exits: bool) -> Result<Kind> {
-        let word = if exits { "EXIT" } else { "CONTINUE" };
-        self.source.next();
-        let is_plain = self.source.is_word("when")
-            || self
-                .source
-                .ahead(0)
-                .is_some_and(|token| token.is_symbol(";"));
-        let label: Option<Arc<str>> = match is_plain {
-            true => None,
-            false => Some(Arc::from(self.source.name()?)),
-        };
-        let when = match self.source.take_word("when") {
-            true => Some(self.value_until(&[";"])?),
-            false => None,
-        };
-        self.source.need_symbol(";")?;
-        let mut around = self.labels.iter().rev();
-        match &label {
-            None if !around.any(|(_, is_loop)| *is_loop) => {
-                let shown = match exits {
-                    true => "EXIT cannot be used outside a loop, unless it has a label",
-                    false => "CONTINUE cannot be used outside a loop",
-                };
-                return Err(SqlError::syntax(shown));
-            }
-            None => {}
-            Some(label) => match around.find(|(name, _)| name.as_ref() == Some(label)) {
-                None => {
-                    return Err(SqlError::syntax(format!(
-                        "there is no label \"{label}\" attached to any block or loop enclosing \
-                         this statement"
-                    )));
-                }
-                Some((_, false)) if !exits => {
-                    return Err(SqlError::syntax(format!(
-                        "block label \"{label}\" cannot be used in {word}"
-                    )));
-                }
-                Some(_) => {}
-            },
-        }
-        Ok(Kind::Leave { exits, label, when })
     }
 
     fn returned(&mut self) -> Result<Kind> {

@@ -16,6 +16,8 @@ pub(crate) struct Body {
     pub(crate) sites: usize,
     /// The slot of `FOUND`.
     pub(crate) found: usize,
+    /// The slots of the columns of what the function gives.
+    pub(crate) columns: Vec<usize>,
 }
 
 /// An entry of the names that are known.

@@ -14,7 +14,7 @@ use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
 use thermocline_storage::types::DataType;
 
 use super::charges::footprint;
-use super::plpgsql::Asked;
+use super::plpgsql::{Asked, CallsBefore};
 use super::shelf::{Place, Shelf};
 use crate::bind::{Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
@@ -81,6 +81,8 @@ pub(super) struct Planned {
     pub(super) sizes: Vec<(u32, bool)>,
     /// The variables of PL/pgSQL that its parameters are.
     pub(super) asked: Option<Arc<[Asked]>>,
+    /// The calls that are made before it.
+    pub(super) calls: Option<Arc<CallsBefore>>,
 }
 
 /// A session's settings, as far as plans depend on them.

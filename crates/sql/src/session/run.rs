@@ -225,6 +225,23 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
+        match &planned.calls {
+            None => self.answer_now(query, planned, parameters, rows).await,
+            Some(calls) => {
+                let statement = (query, planned);
+                self.answer_after(calls, statement, parameters, rows).await
+            }
+        }
+    }
+
+    /// As [`Session::answer`], behind the calls that are made before the statement.
+    pub(super) async fn answer_now(
+        &mut self,
+        query: &Query,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<Answer> {
         let start = rows.mark();
         let own = match &planned.bound.plan {
             Plan::Short(plan) if plan.takes_keys() => self.begin_own(),

@@ -8,6 +8,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `compiled` | a body with the types of its variables, kept for the session |
+//! | `function` | calls that are made before a statement |
 //! | `frame` | what the variables of a call hold |
 //! | `scope` | variables as parameters of statements |
 //! | `value` | expressions, casts, assignments |
@@ -21,6 +22,7 @@ mod compiled;
 mod control;
 mod cursor;
 mod frame;
+mod function;
 mod raise;
 mod returned;
 mod rows;
@@ -32,12 +34,15 @@ use std::time::Duration;
 
 use thermocline_engine::ChargeKind;
 
+use thermocline_query::tree::Column;
+
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::plpgsql::Signature;
 use compiled::Compiled;
 use frame::Frame;
+pub(super) use function::CallsBefore;
 pub(super) use scope::{Asked, Scope};
 
 /// How deep calls may stand in each other.
@@ -51,6 +56,7 @@ pub(super) struct Calls {
     /// When the client's statement has to end.
     pub(super) deadline: Option<Duration>,
     depth: u32,
+    functions: function::KeptFunctions,
 }
 
 /// A call that runs: its session, its body and its variables.
@@ -71,7 +77,8 @@ impl Session {
         let name = "inline_code_block";
         let compiled = Compiled::new(self, name, body, &signature)?;
         let own = self.begin_own();
-        self.call_compiled(&compiled, Vec::new()).await?;
+        let shape = (Arc::from([]), false);
+        self.call_compiled(&compiled, Vec::new(), shape).await?;
         if own {
             self.end_implicit().await?;
         }
@@ -85,6 +92,7 @@ impl Session {
         &mut self,
         compiled: &Compiled,
         arguments: Vec<frame::Typed>,
+        (columns, gives_rows): (Arc<[Column]>, bool),
     ) -> Result<Frame> {
         let mut charge = self.account.nothing(ChargeKind::Value);
         charge.grow(CALL_BYTES)?;
@@ -101,6 +109,8 @@ impl Session {
             session: self,
             compiled,
         };
+        machine.frame.columns = columns;
+        machine.frame.gives_rows = gives_rows;
         let ran = crate::stack::apart(Box::pin(machine.run(arguments))).await;
         let Machine { frame, session, .. } = machine;
         session.plpgsql.depth -= 1;
@@ -140,8 +150,10 @@ impl Machine<'_> {
                 value: thermocline_query::datum::Datum::Bool(false),
             },
         )?;
-        let block: &crate::plpgsql::tree::Statement = &self.compiled.body.block;
-        self.statement(block).await.map(drop)
+        let block = &self.compiled.body.block;
+        self.statement(block).await?;
+        self.frame.at = (0, "");
+        self.finish()
     }
 
     fn context(&self) -> Arc<super::SessionContext> {

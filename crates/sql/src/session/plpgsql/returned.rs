@@ -5,10 +5,11 @@ use std::sync::Arc;
 use thermocline_query::datum::Datum;
 use thermocline_query::tree::Column;
 use thermocline_query::types::domain::base;
-use thermocline_query::types::format_type;
+use thermocline_query::types::{format_type, ids};
 
 use super::Machine;
 use super::frame::Typed;
+use super::rows::of_statement;
 use crate::error::{Result, SqlError};
 use crate::plpgsql::tree::{Expression, Source};
 
@@ -26,7 +27,7 @@ impl Machine<'_> {
 
     /// What the variables that are columns of the result hold.
     pub(super) fn columns_now(&self) -> Vec<Datum> {
-        let slots = self.compiled.columns.iter();
+        let slots = self.compiled.body.columns.iter();
         slots.map(|slot| self.frame.held[*slot].datum()).collect()
     }
 
@@ -68,6 +69,30 @@ impl Machine<'_> {
         }
     }
 
+    /// What the whole call gives, when it has come to its end.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let compiled = self.compiled;
+        if compiled.returns_set {
+            return Ok(());
+        }
+        if compiled.returns_nothing {
+            let mut row = self.columns_now();
+            if let (true, [column]) = (row.is_empty(), &*self.frame.columns)
+                && column.oid == ids::VOID
+            {
+                row.push(Datum::text(""));
+            }
+            return self.frame.give(row);
+        }
+        let Some(returned) = self.frame.returned.take() else {
+            let message = "control reached end of function without RETURN";
+            return Err(SqlError::new("2F005", message));
+        };
+        self.frame.at = (0, "while casting return value to function's return type");
+        let row = self.as_row(returned)?;
+        self.frame.give(row)
+    }
+
     pub(super) async fn return_query(&mut self, rows: &Source) -> Result<()> {
         let mut found = self.source(rows).await?;
         if found.is_change {
@@ -75,7 +100,10 @@ impl Machine<'_> {
             return Err(SqlError::new("42P11", message));
         }
         let columns = Arc::clone(&self.frame.columns);
-        fits(&found.columns(), &columns)?;
+        fits(&found.columns(), &columns).map_err(|error| match rows {
+            Source::Query(query) => of_statement(error, &query.text),
+            Source::Dynamic(_) => error,
+        })?;
         let mut count = 0;
         while let Some(row) = self.next_row(&mut found)? {
             self.frame.give(row)?;

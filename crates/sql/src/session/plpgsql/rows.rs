@@ -100,26 +100,42 @@ impl Machine<'_> {
         let Some(Statement::Query(query)) = &prepared.statement else {
             return self.run_command(&prepared, &of.text).await;
         };
-        self.run_prepared(&prepared, query, of).await
+        let ran = self.run_prepared(&prepared, query, of).await;
+        ran.map_err(|(error, ran)| match ran {
+            true => of_statement(error, &of.text),
+            false => error,
+        })
     }
 
-    /// Runs a query or a change of rows whose names mean variables.
+    /// As [`Machine::query`], for an expression: its errors are told by the line alone.
+    pub(super) async fn query_of_expression(&mut self, of: &Expression) -> Result<FoundRows> {
+        let prepared = self.prepared(of).await?;
+        let Some(Statement::Query(query)) = &prepared.statement else {
+            return Err(SqlError::internal("an expression that is no query"));
+        };
+        let ran = self.run_prepared(&prepared, query, of).await;
+        ran.map_err(|(error, _)| error)
+    }
+
+    /// Runs a query or a change of rows whose names mean variables. An error says whether the
+    /// statement has run.
     async fn run_prepared(
         &mut self,
         prepared: &Arc<Prepared>,
         query: &parse::Query,
         of: &Expression,
-    ) -> Result<FoundRows> {
+    ) -> Result<FoundRows, (SqlError, bool)> {
+        let before = |error| (error, false);
         for attempt in 1.. {
-            let planned = self.planned(prepared, of.names)?;
+            let planned = self.planned(prepared, of.names).map_err(before)?;
             let asked = planned.asked.clone().unwrap_or_default();
-            let values = self.parameters(&asked)?;
+            let values = self.parameters(&asked).map_err(before)?;
             match self.run_planned(prepared, &planned, query, &values).await {
                 Err(error) if error.stale_plan && attempt < STALE_PLANS_MAX => {}
-                done => return done.map_err(|error| of_statement(error, &of.text)),
+                done => return done.map_err(|error| (error, true)),
             }
         }
-        Err(SqlError::internal("a plan that is always stale"))
+        Err(before(SqlError::internal("a plan that is always stale")))
     }
 
     /// The plan of a statement for variables of the types that they have now.
@@ -454,7 +470,7 @@ fn is_allowed(statement: &Statement) -> bool {
 
 /// An error with the statement that it comes from.
 #[cold]
-fn of_statement(mut error: SqlError, text: &str) -> SqlError {
+pub(super) fn of_statement(mut error: SqlError, text: &str) -> SqlError {
     let here = format!("SQL statement \"{text}\"");
     error.context = Some(match error.context.take() {
         None => here,

@@ -21,6 +21,7 @@ use crate::error::{Result, SqlError};
 use crate::one_row::{self, StatementEnvironment};
 use crate::output::{ColumnType, OtherType, OutputColumn};
 use crate::plpgsql::tree::{Expression, Target};
+use crate::session::Session;
 use crate::session::prepared::PlanSettings;
 use crate::typed::{held, query_of, value};
 
@@ -171,7 +172,7 @@ impl Machine<'_> {
 
     /// The one value that a query gives; NULL for no row.
     async fn of_query(&mut self, of: &Expression) -> Result<Typed> {
-        let mut found = self.query(of).await?;
+        let mut found = self.query_of_expression(of).await?;
         let columns = found.columns();
         let [column] = &*columns else {
             return Err(columns_of_expression(of, columns.len()));
@@ -377,7 +378,7 @@ impl Machine<'_> {
         values: Vec<Datum>,
     ) -> Result<()> {
         let (oid, own) = match &self.compiled.types[slot] {
-            super::compiled::Type::Row(oid, own) => (*oid, own.clone()),
+            crate::plpgsql::Type::Row(oid, own) => (*oid, own.clone()),
             _ => return Err(SqlError::internal("a row for a variable that is none")),
         };
         let (columns, values) = match own {
@@ -413,26 +414,7 @@ impl Machine<'_> {
 
     /// A parameter's value as statements take it.
     pub(super) fn as_parameter(&self, typed: Typed) -> Result<Value> {
-        let Typed {
-            value,
-            oid,
-            modifier,
-        } = typed;
-        if value.is_null() {
-            return Ok(Value::Null);
-        }
-        if oid == ids::RECORD {
-            return Err(SqlError::unsupported(
-                "a row as a value in a statement of PL/pgSQL is not supported",
-                "Name its columns.",
-            ));
-        }
-        match held(oid, modifier) {
-            Some(data_type) => value::to_stored(&value, &data_type),
-            None => self.with_call(oid, |call| {
-                Ok(Value::Text(types::to_text(call, oid, &value)?))
-            }),
-        }
+        as_parameter(self.session, typed)
     }
 
     /// A value of a result.
@@ -442,11 +424,43 @@ impl Machine<'_> {
             (ColumnType::Scalar(data_type), given) => {
                 Ok(value::to_query(given.as_ref(), data_type)?)
             }
+            // It has no other value.
+            (ColumnType::Other(OtherType::VOID), Value::Text(text)) => {
+                Ok(Datum::text(text.as_str()))
+            }
             (ColumnType::Other(OtherType(oid)), Value::Text(text)) => self
                 .with_call(*oid, |call| {
                     Ok(types::input(call, *oid, text, column.type_modifier)?)
                 }),
             (ColumnType::Other(_), given) => Ok(value::to_datum(given)),
+        }
+    }
+}
+
+/// A parameter's value as statements take it: a text of a type that tables don't hold.
+pub(super) fn as_parameter(session: &Session, typed: Typed) -> Result<Value> {
+    let Typed {
+        value,
+        oid,
+        modifier,
+    } = typed;
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    if oid == ids::RECORD {
+        return Err(SqlError::unsupported(
+            "a row as a value in a statement of PL/pgSQL is not supported",
+            "Name its columns.",
+        ));
+    }
+    match held(oid, modifier) {
+        Some(data_type) => value::to_stored(&value, &data_type),
+        None => {
+            let styles = session.context.styles();
+            let now = session.context.transaction_us();
+            let environment = StatementEnvironment::new(&*session.context, now, &styles);
+            let call = Call::new(&environment, &[], oid);
+            Ok(Value::Text(types::to_text(&call, oid, &value)?))
         }
     }
 }
