@@ -9,7 +9,7 @@ use super::source::{Source, folded};
 use super::tree::{Block, Body, Declared, Expression, Kind, Name, Slot, Statement, Target};
 use super::tree::{Dynamic, Source as Rows};
 use crate::error::{Result, SqlError};
-use crate::parse::scan::Token;
+use crate::parse::scan::{Token, Tokens};
 
 /// How deep blocks, loops and branches may stand in each other.
 const NESTED_MAX: usize = 64;
@@ -320,13 +320,37 @@ impl<'a> Reader<'a> {
         Ok(Some(Kind::Assign(target, value)))
     }
 
-    /// `a[i] := value`, as the value of the array with the element changed.
+    /// `a[i] := value`
     fn element(&mut self, target: Target) -> Result<Kind> {
-        let _ = target;
-        Err(SqlError::unsupported(
-            "the assignment of an element of an array is not supported",
-            "Assign the whole array, for example with array_append or ||.",
-        ))
+        let mut subscripts = Vec::new();
+        while self.source.take_symbol("[") {
+            let line = self.source.line(self.source.place());
+            let text = self.source.until(|token| token.is_symbol("]"))?;
+            if Tokens::new(text).any(|token| token.is_symbol(":")) {
+                return Err(SqlError::unsupported(
+                    "the assignment of a slice of an array is not supported",
+                    "Assign the elements one by one.",
+                ));
+            }
+            subscripts.push(self.expression("SELECT ", text, line)?);
+            self.source.need_symbol("]")?;
+        }
+        if self
+            .source
+            .ahead(0)
+            .is_some_and(|token| token.is_symbol("."))
+        {
+            return Err(SqlError::unsupported(
+                "the assignment of a column of an element is not supported",
+                "Assign the whole element.",
+            ));
+        }
+        if !self.source.take_symbol("=") {
+            self.source.need_symbol(":=")?;
+        }
+        let value = self.value_until(&[";"])?;
+        self.source.next();
+        Ok(Kind::Element(target, subscripts, value))
     }
 
     fn block(&mut self, label: Option<Arc<str>>) -> Result<Kind> {

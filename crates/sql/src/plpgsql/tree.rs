@@ -217,7 +217,8 @@ pub(crate) enum Diagnostic {
 pub(crate) enum Kind {
     Block(Block),
     Assign(Target, Expression),
-    /// `target[…] := …`: its query gives the target with the element changed.
+    /// `target[…] := …`, by its subscripts.
+    Element(Target, Vec<Expression>, Expression),
     If {
         branches: Vec<(Expression, Vec<Statement>)>,
         otherwise: Vec<Statement>,
@@ -260,7 +261,7 @@ impl Statement {
     pub(crate) const fn name(&self) -> &'static str {
         match &self.kind {
             Kind::Block(_) => "at statement block",
-            Kind::Assign(..) => "at assignment",
+            Kind::Assign(..) | Kind::Element(..) => "at assignment",
             Kind::If { .. } => "at IF",
             Kind::Case { .. } => "at CASE",
             Kind::Loop(_) => "at LOOP",

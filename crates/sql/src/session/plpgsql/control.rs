@@ -149,6 +149,9 @@ impl Machine<'_> {
                 let value = self.value(value).await?;
                 self.assign(target, value).await
             }
+            Kind::Element(target, subscripts, value) => {
+                self.assign_element(target, subscripts, value).await
+            }
             Kind::Sql(statement, into) => self.sql(statement, into.as_ref()).await,
             Kind::Perform(query) => self.perform(query).await,
             Kind::Execute(dynamic, into) => self.execute(dynamic, into.as_ref()).await,

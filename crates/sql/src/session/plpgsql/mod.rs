@@ -13,6 +13,7 @@
 //! | `scope` | variables as parameters of statements |
 //! | `value` | expressions, casts, assignments |
 //! | `returned` | the rows that a call gives |
+//! | `element` | assignments of elements of arrays |
 //! | `rows` | statements of SQL and their rows |
 //! | `control` | blocks, branches and loops |
 //! | `raise` | RAISE, ASSERT, diagnostics, handlers |
@@ -21,6 +22,7 @@
 mod compiled;
 mod control;
 mod cursor;
+mod element;
 mod frame;
 mod function;
 mod raise;

@@ -47,8 +47,12 @@ fn is_code(text: &str) -> bool {
 
 /// Whether a handler takes an error.
 fn takes(handler: &Handler, error: &SqlError) -> bool {
+    // A cancel and a time limit go on to hold.
+    if error.sqlstate == "57014" {
+        return false;
+    }
     handler.conditions.iter().any(|condition| match condition {
-        Condition::Others => !matches!(error.sqlstate, "57014" | "P0004"),
+        Condition::Others => error.sqlstate != "P0004",
         // A code that ends in three zeros is a whole class.
         Condition::Code(code) => match code.strip_suffix("000") {
             Some(class) => error.sqlstate.starts_with(class),

@@ -232,6 +232,12 @@ impl Machine<'_> {
                 "Send it by itself. A block with EXCEPTION is a savepoint.",
             ));
         }
+        if self.compiled.reads_only {
+            return Err(SqlError::unsupported(
+                "a command is not allowed in a non-volatile function",
+                "Declare the function VOLATILE.",
+            ));
+        }
         let run = Run {
             prepared,
             planned: None,

@@ -145,7 +145,7 @@ impl Machine<'_> {
         }
     }
 
-    fn evaluate(
+    pub(super) fn evaluate(
         &self,
         expr: &Expr,
         parameters: &[Datum],

@@ -1,6 +1,7 @@
 //! PL/pgSQL. What statements answer is what PostgreSQL 15 has answered to them.
 
 mod do_blocks;
+mod elements;
 mod functions;
 
 use crate::fixture::{Connection, Server};
@@ -34,6 +35,7 @@ fn do_blocks_answer_as_in_postgresql() {
     let server = Server::new();
     let mut client = server.connect();
     are_answered(&mut client, do_blocks::CASES);
+    are_answered(&mut client, elements::CASES);
 }
 
 #[test]
@@ -55,6 +57,7 @@ fn nobody_takes_the_server() {
         "declare n int; begin loop select count(*) into n from t; end loop; end",
         "begin loop begin perform 1/0; exception when others then null; end; end loop; end",
         "begin for i in 1..2000000000 loop null; end loop; end",
+        "begin loop begin perform pg_sleep(60); exception when query_canceled then null; end; end loop; end",
         "begin perform pg_sleep(60); end",
     ] {
         let error = client.error(&format!("do $$ {body} $$"));
@@ -104,7 +107,7 @@ fn a_block_is_all_or_nothing() {
         "begin commit; end",
         "begin savepoint a; end",
         "begin copy t to stdout; end",
-        "declare a int[]; begin a[1] := 2; end",
+        "declare a int[]; begin a[1:2] := a; end",
     ] {
         let error = client.error(&format!("do $$ {body} $$"));
         assert!(error.starts_with("0A000 "), "{body}: {error}");
