@@ -128,7 +128,7 @@ impl Compiled {
                 columns: columns.clone(),
                 values: None,
             }),
-            Type::Cursor => Held::Cursor(None),
+            Type::Cursor => Held::Cursor(None, false),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct OpenCursor {
 impl Machine<'_> {
     pub(super) async fn open(&mut self, slot: usize, rows: Option<&Source>) -> Result<()> {
         let declared = &self.compiled.body.slots[slot];
-        if let Held::Cursor(Some(_)) = self.frame.held[slot] {
+        if let Held::Cursor(Some(_), _) = self.frame.held[slot] {
             let message = format!("cursor \"{}\" already in use", declared.name);
             return Err(SqlError::new("42P03", message));
         }
@@ -23,7 +23,7 @@ impl Machine<'_> {
             (None, Declared::Cursor(Some(query))) => self.query(query).await?,
             _ => return Err(SqlError::internal("a cursor without a query")),
         };
-        self.frame.held[slot] = Held::Cursor(Some(Box::new(OpenCursor { found })));
+        self.frame.held[slot] = Held::Cursor(Some(Box::new(OpenCursor { found })), true);
         Ok(())
     }
 
@@ -32,7 +32,7 @@ impl Machine<'_> {
         let mut cursor = self.taken(slot)?;
         let columns = cursor.found.columns();
         let row = self.next_row(&mut cursor.found);
-        self.frame.held[slot] = Held::Cursor(Some(cursor));
+        self.frame.held[slot] = Held::Cursor(Some(cursor), true);
         let row = row?;
         let is_found = row.is_some();
         if let Some(into) = into {
@@ -46,11 +46,20 @@ impl Machine<'_> {
     }
 
     fn taken(&mut self, slot: usize) -> Result<Box<OpenCursor>> {
-        let held = std::mem::replace(&mut self.frame.held[slot], Held::Cursor(None));
+        let held = &mut self.frame.held[slot];
+        let declared = &self.compiled.body.slots[slot];
+        let name = &declared.name;
+        let is_bound = matches!(declared.declared, Declared::Cursor(Some(_)));
         match held {
-            Held::Cursor(Some(cursor)) => Ok(cursor),
+            Held::Cursor(cursor @ Some(_), _) => {
+                let taken = cursor.take();
+                taken.ok_or_else(|| SqlError::internal("a cursor that is not open"))
+            }
+            Held::Cursor(None, was_open) if *was_open || is_bound => {
+                let message = format!("cursor \"{name}\" does not exist");
+                Err(SqlError::new("34000", message))
+            }
             _ => {
-                let name = &self.compiled.body.slots[slot].name;
                 let message = format!("cursor variable \"{name}\" is null");
                 Err(SqlError::new("22004", message))
             }

@@ -20,7 +20,8 @@ pub(super) enum Held {
         value: Datum,
     },
     Row(Row),
-    Cursor(Option<Box<OpenCursor>>),
+    /// A cursor that is open, and whether it was before.
+    Cursor(Option<Box<OpenCursor>>, bool),
 }
 
 /// A variable that is a row.
@@ -83,7 +84,7 @@ impl Held {
             Self::Value { oid, modifier, .. } => (*oid, *modifier),
             Self::Row(Row { oid: 0, .. }) => (ids::RECORD, -1),
             Self::Row(row) => (row.oid, -1),
-            Self::Cursor(_) => (ids::TEXT, -1),
+            Self::Cursor(..) => (ids::TEXT, -1),
         }
     }
 
@@ -92,7 +93,7 @@ impl Held {
         match self {
             Self::Value { value, .. } => value.clone(),
             Self::Row(row) => row.datum(),
-            Self::Cursor(_) => Datum::Null,
+            Self::Cursor(..) => Datum::Null,
         }
     }
 
@@ -101,7 +102,7 @@ impl Held {
         match self {
             Self::Value { value, .. } => size::beyond(value),
             Self::Row(row) => row.values.as_ref().map_or(0, |values| size::values(values)),
-            Self::Cursor(_) => 0,
+            Self::Cursor(..) => 0,
         }
     }
 }

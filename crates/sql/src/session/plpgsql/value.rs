@@ -363,7 +363,7 @@ impl Machine<'_> {
                     "cannot assign non-composite value to a record variable",
                 )),
             },
-            Held::Cursor(_) => Err(SqlError::unsupported(
+            Held::Cursor(..) => Err(SqlError::unsupported(
                 "the assignment of a cursor is not supported",
                 "OPEN the cursor.",
             )),

@@ -3,6 +3,7 @@
 mod do_blocks;
 mod elements;
 mod functions;
+mod more;
 
 use crate::fixture::{Connection, Server};
 
@@ -43,6 +44,13 @@ fn functions_answer_as_in_postgresql() {
     let server = Server::new();
     let mut client = server.connect();
     are_answered(&mut client, functions::CASES);
+}
+
+#[test]
+fn bodies_of_all_kinds_answer_as_in_postgresql() {
+    let server = Server::new();
+    let mut client = server.connect();
+    are_answered(&mut client, more::CASES);
 }
 
 #[test]
