@@ -48,7 +48,7 @@ mod transaction;
 
 pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
 pub use catalog::ddl::Change;
-pub use catalog::function::{FunctionArgument, FunctionDef, FunctionVolatility};
+pub use catalog::function::{FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility};
 pub use catalog::table_lock::LockMode;
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
 pub use catalog::view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};

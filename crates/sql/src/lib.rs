@@ -10,6 +10,7 @@
 //! | `analysis` | statements analysed against the catalog |
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
+//! | `plpgsql` | bodies of PL/pgSQL as trees |
 //! | `short` | from typed trees to the short path's plans |
 //! | `session`, `settings` | what one client does; SET and SHOW |
 //! | `styles` | how dates, times and numbers look, by the session's settings |
@@ -43,6 +44,7 @@ pub mod parse;
 pub mod password;
 pub mod pg_catalog;
 pub mod plan;
+mod plpgsql;
 pub mod privilege;
 pub mod session;
 pub mod settings;

@@ -6,7 +6,7 @@ mod environment;
 mod run;
 
 use pg_raw_parse::Node;
-use thermocline_query::analyze::{Analyzed, Catalog, Stored, analyze};
+use thermocline_query::analyze::{Analyzed, Catalog, Stored, Variables, analyze};
 use thermocline_query::functions::Body;
 use thermocline_query::tree::{Distinctness, Expr, ExprKind, From, Query, RelationKind};
 use thermocline_query::types::{self, ids};
@@ -80,9 +80,15 @@ fn names_types(query: &Query) -> bool {
 }
 
 /// A catalog without relations: whoever names one is for others.
-struct NoRelations;
+struct NoRelations<'a> {
+    variables: Option<&'a dyn Variables>,
+}
 
-impl Catalog for NoRelations {
+impl Catalog for NoRelations<'_> {
+    fn variables(&self) -> Option<&dyn Variables> {
+        self.variables
+    }
+
     fn relation(
         &self,
         _: Option<&str>,
@@ -99,12 +105,14 @@ pub(crate) fn bind(
     declared: &[u32],
     session: &dyn SessionInfo,
     (now_us, styles): (i64, &Styles),
+    variables: Option<&dyn Variables>,
 ) -> Option<Result<TypedQuery, SqlError>> {
     if !is_plain(statement) {
         return None;
     }
     let environment = StatementEnvironment::new(session, now_us, styles);
-    let analyzed = match analyze(statement, &NoRelations, &environment, declared) {
+    let relations = NoRelations { variables };
+    let analyzed = match analyze(statement, &relations, &environment, declared) {
         Ok(analyzed) => analyzed,
         // What is not known here may be known to others.
         Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "42704" | "42P01") => {
@@ -123,6 +131,11 @@ pub(crate) fn bind(
         )));
     }
     is_done_here(&analyzed).then(|| Ok(TypedQuery::of(analyzed)))
+}
+
+/// Whether a query of what calls before it give is computed here.
+pub(crate) fn takes(query: &Query) -> bool {
+    is_simple(query)
 }
 
 /// The line of EXPLAIN.
@@ -170,7 +183,10 @@ fn is_no_table(member: Node<'_>) -> bool {
 }
 
 fn is_done_here(analyzed: &Analyzed) -> bool {
-    let query = &analyzed.query;
+    is_simple(&analyzed.query)
+}
+
+fn is_simple(query: &Query) -> bool {
     let plain = query.group.is_none()
         && query.having.is_none()
         && query.windows.is_empty()

@@ -29,6 +29,7 @@ mod lookup;
 mod merge;
 mod notify;
 mod parameters;
+mod plpgsql;
 mod portal;
 mod prepared;
 mod references;
@@ -138,6 +139,8 @@ pub struct Session {
     sync_follows: bool,
     /// The rows that the statement has given or changed.
     rows_processed: u64,
+    /// The functions of PL/pgSQL that it has called, and where it is in them.
+    plpgsql: plpgsql::Calls,
 }
 
 impl Session {
@@ -211,6 +214,7 @@ impl Session {
             row_buffer: Vec::new(),
             sync_follows: false,
             rows_processed: 0,
+            plpgsql: plpgsql::Calls::default(),
         })
     }
 

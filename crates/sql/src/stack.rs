@@ -17,6 +17,8 @@ const LEVEL_BYTES: usize = if cfg!(debug_assertions) {
 };
 /// What a walker takes whatever the depth.
 const BASE_BYTES: usize = 512 << 10;
+/// What an ordinary statement takes, with the calls up to the next [`apart`].
+const APART_BYTES: usize = BASE_BYTES + SHALLOW as usize * LEVEL_BYTES;
 /// Up to this depth a thread's own stack serves, however much of it is in use.
 pub(crate) const SHALLOW: u32 = 8;
 
@@ -57,6 +59,25 @@ pub(crate) fn with_room<T>(depth: u32, walk: impl FnOnce() -> T) -> T {
 /// Runs a future that goes as deep as `depth` each time it is polled.
 pub(crate) async fn roomy<T>(depth: u32, mut future: Pin<Box<impl Future<Output = T>>>) -> T {
     poll_fn(|context| with_room(depth, || future.as_mut().poll(context))).await
+}
+
+/// Runs a future that may stand in others like it, each time it is polled with a stack that has
+/// room for ordinary statements: what those around it use is not known.
+pub(crate) async fn apart<T>(mut future: Pin<Box<impl Future<Output = T>>>) -> T {
+    /// Puts the depth back, after a panic, too.
+    struct Before(u32);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            DEPTH.set(self.0);
+        }
+    }
+    poll_fn(|context| {
+        stacker::maybe_grow(APART_BYTES, 2 * APART_BYTES, || {
+            let _before = Before(DEPTH.replace(0));
+            future.as_mut().poll(context)
+        })
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -158,21 +158,7 @@ impl TypedQuery {
         given: &[Value],
         environment: &dyn Environment,
     ) -> Result<Vec<Datum>> {
-        if given.len() < self.parameters.len() {
-            let missing = format!("there is no parameter ${}", given.len() + 1);
-            return Err(SqlError::new("42P02", missing));
-        }
-        let argument = |(given, oid): (&Value, &u32)| {
-            let held = held(*oid, -1).is_some();
-            match given {
-                Value::Text(text) if !held || *oid == ids::BPCHAR => {
-                    let call = Call::new(environment, &[], *oid);
-                    Ok(types::input(&call, *oid, text, -1)?)
-                }
-                given => Ok(value::to_datum(given)),
-            }
-        };
-        given.iter().zip(&self.parameters).map(argument).collect()
+        arguments_of(&self.parameters, given, environment)
     }
 }
 
@@ -191,6 +177,34 @@ fn is_volatile(query: &Query) -> bool {
             });
     });
     found
+}
+
+/// Parameters' values as data of these types.
+///
+/// # Errors
+/// 22P02 and others for texts that are none of their type.
+pub(crate) fn arguments_of(
+    types_given: &[u32],
+    given: &[Value],
+    environment: &dyn Environment,
+) -> Result<Vec<Datum>> {
+    if given.len() < types_given.len() {
+        let missing = format!("there is no parameter ${}", given.len() + 1);
+        return Err(SqlError::new("42P02", missing));
+    }
+    let argument = |(given, oid): (&Value, &u32)| {
+        let held = held(*oid, -1).is_some();
+        match given {
+            // It has no other value.
+            Value::Text(text) if *oid == ids::VOID => Ok(Datum::text(text.as_str())),
+            Value::Text(text) if !held || *oid == ids::BPCHAR => {
+                let call = Call::new(environment, &[], *oid);
+                Ok(types::input(&call, *oid, text, -1)?)
+            }
+            given => Ok(value::to_datum(given)),
+        }
+    };
+    given.iter().zip(types_given).map(argument).collect()
 }
 
 fn has_series(query: &Query) -> bool {

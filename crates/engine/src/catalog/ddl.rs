@@ -290,6 +290,8 @@ mod tests {
             strict: false,
             volatility: FunctionVolatility::Volatile,
             body: "select 1".into(),
+            language: Default::default(),
+            out: None,
         }
     }
 

@@ -27,6 +27,39 @@ pub struct FunctionDef {
     pub volatility: FunctionVolatility,
     /// The text of its body.
     pub body: String,
+    /// What the body is written in.
+    #[serde(default, skip_serializing_if = "FunctionLanguage::is_sql")]
+    pub language: FunctionLanguage,
+    /// The name of its only OUT argument, where the body knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<String>,
+}
+
+/// What a body is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum FunctionLanguage {
+    /// SQL
+    #[default]
+    Sql,
+    /// PL/pgSQL
+    PlPgSql,
+}
+
+impl FunctionLanguage {
+    /// Whether it is SQL.
+    #[must_use]
+    pub const fn is_sql(&self) -> bool {
+        matches!(self, Self::Sql)
+    }
+
+    /// Its name in `pg_language`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sql => "sql",
+            Self::PlPgSql => "plpgsql",
+        }
+    }
 }
 
 /// An argument, or a column of what a function gives.

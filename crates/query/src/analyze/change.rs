@@ -11,6 +11,7 @@ use pg_raw_parse::nodes::{
 use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 
 use super::assign::{Assigned, nothing, part_default, steps_of, unchecked};
+use super::call_before::{CallBefore, CallsBefore};
 use super::change_view::{Through, Verb};
 use super::coerce::returns_set;
 use super::scope::{Clause, Item, Level};
@@ -30,8 +31,10 @@ use crate::types::ids;
 pub struct AnalyzedStatement {
     /// What it is.
     pub statement: Statement,
-    /// The numbers of its parameters' types.
+    /// The numbers of its parameters' types, those of calls behind its own.
     pub parameters: Vec<u32>,
+    /// The calls that are made before it.
+    pub calls: Vec<CallBefore>,
 }
 
 /// Analyses a query, INSERT, UPDATE or DELETE, any of which may have changes of rows in its WITH.
@@ -45,6 +48,9 @@ pub fn analyze_statement(
     environment: &dyn Environment,
     declared: &[u32],
 ) -> Result<AnalyzedStatement> {
+    if let Some(variables) = catalog.variables() {
+        variables.begin();
+    }
     let mut analyzer = Analyzer {
         catalog,
         environment,
@@ -52,10 +58,15 @@ pub fn analyze_statement(
         levels: Vec::new(),
         takes_changes: true,
         named: None,
+        variables: catalog.variables(),
+        calls: CallsBefore {
+            are_taken: catalog.takes_calls(),
+            ..CallsBefore::default()
+        },
         bodies: Bodies::default(),
         given: None,
     };
-    let statement = match statement {
+    let mut statement = match statement {
         Node::SelectStmt(select) => {
             let mut query = analyzer.query(select, None)?;
             analyzer.settle_parameters(&mut query)?;
@@ -69,9 +80,11 @@ pub fn analyze_statement(
             Statement::Change(Box::new(change))
         }
     };
+    let calls = analyzer.settle_calls(&mut statement)?;
     Ok(AnalyzedStatement {
         statement,
         parameters: analyzer.parameters,
+        calls,
     })
 }
 

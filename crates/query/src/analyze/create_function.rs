@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use pg_raw_parse::nodes::{CreateFunctionStmt, DefElem, FunctionParameter, ObjectWithArgs};
+use pg_raw_parse::nodes::{
+    CreateFunctionStmt, DefElem, FunctionParameter, ObjectWithArgs, TypeName,
+};
 use pg_raw_parse::raw::FunctionParameterMode as Mode;
 use pg_raw_parse::{Node, deparse};
 
+use super::call_before::CallsBefore;
+use super::coerce::is_polymorphic;
 use super::sql_function::Bodies;
-use super::{Analyzer, Argument, Catalog, SqlFunction};
+use super::{Analyzer, Argument, Catalog, Language, SqlFunction};
 use crate::call::Plain;
 use crate::error::{QueryError, Result};
 use crate::functions::Volatility;
@@ -111,7 +115,14 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             arguments.push(one);
         }
     }
+    let is_plpgsql = options.language == Language::PlPgSql;
     let result = match create.return_type() {
+        Some(name) if is_trigger(name) => {
+            return Err(QueryError::unsupported(
+                "functions of triggers are not supported",
+                "There are no triggers: do it in the statements themselves.",
+            ));
+        }
         Some(name) => {
             returns_set |= name.setof;
             analyzer.type_of(name)?.0
@@ -132,8 +143,9 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     for output in outputs.chain([result]) {
         determined(output, &inputs)?;
     }
+    let mut out = None;
     if columns.len() == 1 {
-        columns.clear();
+        out = columns.pop().map(|column| column.name);
     } else if !columns.is_empty() && result != ids::RECORD {
         // RETURNS TABLE of several columns says the first one's type only.
         let all_table = create.return_type().is_some_and(|name| name.setof);
@@ -146,13 +158,24 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         true => result,
         false => ids::RECORD,
     };
-    if result == ids::VOID {
+    if is_plpgsql
+        && inputs
+            .iter()
+            .chain([&result])
+            .any(|oid| is_polymorphic(*oid))
+    {
+        return Err(QueryError::unsupported(
+            "functions of PL/pgSQL with polymorphic types are not supported",
+            "Name the types.",
+        ));
+    }
+    if result == ids::VOID && !is_plpgsql {
         return Err(QueryError::unsupported(
             "functions that return void are not supported",
             "Return a value, or send the statement itself.",
         ));
     }
-    if result == ids::RECORD && columns.is_empty() {
+    if result == ids::RECORD && columns.is_empty() && !is_plpgsql {
         return Err(QueryError::unsupported(
             "functions that return record without OUT columns are not supported",
             "Use RETURNS TABLE.",
@@ -173,8 +196,17 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             columns,
             strict: options.strict,
             body: Arc::from(options.body),
+            language: options.language,
+            out: out.filter(|_| is_plpgsql),
+            reads_only: options.volatility != Volatility::Volatile,
         },
     })
+}
+
+/// Whether a function gives what a trigger takes.
+fn is_trigger(name: &TypeName) -> bool {
+    let mut parts = name.names().iter().filter_map(|part| part.sval());
+    parts.any(|part| matches!(part, "trigger" | "event_trigger"))
 }
 
 /// Whether the inputs say what a polymorphic result is.
@@ -262,6 +294,8 @@ fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: None,
+        calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
     }
@@ -394,6 +428,7 @@ struct Options {
     strict: bool,
     volatility: Volatility,
     body: String,
+    language: Language,
 }
 
 impl Options {
@@ -436,12 +471,14 @@ impl Options {
             }
             block => Some(block_text(block)?),
         };
+        let mut is_plpgsql = false;
         match language.as_deref().or(of_body.as_ref().map(|_| "sql")) {
             Some("sql") => {}
+            Some("plpgsql") => is_plpgsql = true,
             Some(other) => {
                 return Err(QueryError::unsupported(
                     format!("functions of language {other} are not supported"),
-                    "Write it in SQL, as one query.",
+                    "Write it in SQL, as one query, or in PL/pgSQL.",
                 ));
             }
             None => return Err(QueryError::new("42P13", "no language specified")),
@@ -452,6 +489,10 @@ impl Options {
             strict,
             volatility,
             body,
+            language: match is_plpgsql {
+                true => Language::PlPgSql,
+                false => Language::Sql,
+            },
         })
     }
 }
@@ -538,7 +579,7 @@ mod tests {
         assert_eq!(&*returned, "SELECT a + 1");
         let block = "create function f() returns int begin atomic select 1; end";
         assert_eq!(&*body(block).unwrap(), "SELECT 1");
-        let error = body("create function f() returns int language plpgsql as 'begin end'");
+        let error = body("create function f() returns int language plperl as 'begin end'");
         assert_eq!(error.unwrap_err().sqlstate, "0A000");
         let error = body("create function f() returns void language sql as 'select 1'");
         assert_eq!(error.unwrap_err().sqlstate, "0A000");

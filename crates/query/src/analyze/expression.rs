@@ -209,7 +209,17 @@ impl Analyzer<'_> {
             };
             return Ok(self.whole_row(&item, up, location));
         }
-        match names.as_slice() {
+        if self.variables.is_none() {
+            return self.column_named(&names, location);
+        }
+        let variable = self.variable(&names, location);
+        let column = self.column_named(&names, location);
+        self.either(&names.join("."), variable, column, location)
+    }
+
+    /// The column, the row or the argument of a function of SQL that a name means.
+    fn column_named(&mut self, names: &[&str], location: i32) -> Result<Expr> {
+        match names {
             [name] => {
                 if let Some(expr) = self.column(name, location)? {
                     return Ok(expr);
@@ -275,6 +285,12 @@ impl Analyzer<'_> {
     }
 
     fn parameter(&mut self, parameter: &ParamRef) -> Result<Expr> {
+        if self.variables.is_some() {
+            let name = format!("${}", parameter.number);
+            let missing = || QueryError::new("42P02", format!("there is no parameter {name}"));
+            let variable = self.variable(&[&name], parameter.location)?;
+            return variable.ok_or_else(|| missing().at(parameter.location));
+        }
         let number = usize::try_from(parameter.number).unwrap_or(0);
         if number == 0 || number > 65535 {
             return Err(QueryError::new(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
-use pg_raw_parse::nodes::{Alias, RangeFunction};
+use pg_raw_parse::nodes::{Alias, ColumnDef, RangeFunction};
 
 use super::coerce::{is_composite, row_of};
 use super::from::renamed;
@@ -25,8 +25,12 @@ impl Analyzer<'_> {
         self.level().clause = clause;
         let members = members?;
         let alias = range.alias();
-        if let Some(Given::Rows(query)) = self.given.take() {
+        let given = self.given.take();
+        if let Some(Given::Rows(query)) = given {
             return self.set_in_from(*query, members, range);
+        }
+        if let Some(Given::Before) = given {
+            return self.before_in_from(members, range);
         }
         let shown = alias
             .and_then(Alias::aliasname)
@@ -111,6 +115,62 @@ impl Analyzer<'_> {
         Ok((From::Relation(place), vec![item]))
     }
 
+    /// The rows of a call that is made before the statement.
+    fn before_in_from(
+        &mut self,
+        members: Vec<(Expr, String, Vec<Column>)>,
+        range: &RangeFunction,
+    ) -> Result<(From, Vec<Item>)> {
+        let mut members = members.into_iter();
+        let (Some((_, name, defined)), None) = (members.next(), members.next()) else {
+            return Err(QueryError::unsupported(
+                "ROWS FROM with functions of PL/pgSQL is not supported",
+                "Call each function in a statement of its own.",
+            ));
+        };
+        let alias = range.alias();
+        let shown = alias.and_then(Alias::aliasname).unwrap_or(&name);
+        let (calls, mut columns) = self.rows_before(defined, shown)?;
+        if range.ordinality {
+            columns.push(Column {
+                name: Arc::from("ordinality"),
+                oid: ids::INT8,
+                modifier: -1,
+                origin: None,
+            });
+        }
+        let relation = Relation {
+            kind: RelationKind::Functions {
+                calls,
+                ordinality: range.ordinality,
+            },
+            alias: Arc::from(shown),
+            columns: renamed(columns, alias, shown)?,
+            sample: None,
+            reader: None,
+        };
+        let (place, item) = self.add_relation(relation, None);
+        Ok((From::Relation(place), vec![item]))
+    }
+
+    /// The columns of a column definition list.
+    fn defined(&self, definitions: &[&ColumnDef]) -> Result<Vec<Column>> {
+        let mut columns = Vec::with_capacity(definitions.len());
+        for definition in definitions {
+            let Some(type_name) = definition.type_name() else {
+                continue;
+            };
+            let (oid, modifier) = self.type_of(type_name)?;
+            columns.push(Column {
+                name: Arc::from(definition.colname().unwrap_or_default()),
+                oid,
+                modifier,
+                origin: None,
+            });
+        }
+        Ok(columns)
+    }
+
     /// Each function, its name, and its columns if it gives rows of several.
     fn function_members(
         &mut self,
@@ -148,6 +208,14 @@ impl Analyzer<'_> {
             let expr = self.expr(node)?;
             let mut expr = self.decide_unknown(expr)?;
             let name = column_name::of_function(node);
+            if let Some(Given::Before) = self.given {
+                if !matches!(expr.kind, ExprKind::Constant(Datum::Null)) {
+                    return Err(not_at_the_top(expr.location));
+                }
+                let defined = self.defined(&definitions)?;
+                members.push((expr, name, defined));
+                continue;
+            }
             if matches!(self.given, Some(Given::Rows(_))) {
                 if !matches!(expr.kind, ExprKind::Constant(Datum::Null)) {
                     return Err(not_at_the_top(expr.location));
@@ -175,18 +243,7 @@ impl Analyzer<'_> {
                     )
                     .at(expr.location));
                 }
-                for definition in definitions {
-                    let Some(type_name) = definition.type_name() else {
-                        continue;
-                    };
-                    let (oid, modifier) = self.type_of(type_name)?;
-                    columns.push(Column {
-                        name: Arc::from(definition.colname().unwrap_or_default()),
-                        oid,
-                        modifier,
-                        origin: None,
-                    });
-                }
+                columns = self.defined(&definitions)?;
                 populating(&mut expr, &columns)?;
             } else if let ExprKind::Call(call) = &expr.kind
                 && !call.function.columns.is_empty()

@@ -13,11 +13,14 @@
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
 //! | `create_function`, `sql_function`, `given_arguments` | users' functions: their statements; what bodies say stands in the place of calls |
+//! | `variables` | names that mean variables of PL/pgSQL |
+//! | `call_before` | calls that are made before a statement |
 //! | `column_name` | names of result columns |
 
 mod aggregate;
 mod assign;
 mod call;
+mod call_before;
 mod change;
 mod change_view;
 mod coerce;
@@ -44,6 +47,7 @@ mod sql_function;
 mod subquery;
 mod subscript;
 mod type_name;
+mod variables;
 mod view;
 mod window;
 mod with;
@@ -58,6 +62,8 @@ use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, Query};
 use crate::types::ids;
 use crate::types::user::columns_of;
+pub use call_before::CallBefore;
+use call_before::CallsBefore;
 pub use change::{AnalyzedStatement, analyze_statement};
 pub use change_view::view_obstacle;
 pub use create_function::{
@@ -65,8 +71,9 @@ pub use create_function::{
 };
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
-pub use sql_function::{Argument, SqlFunction, check_function};
+pub use sql_function::{Argument, Language, SqlFunction, check_function};
 pub use type_name::written_type;
+pub use variables::{Variable, Variables};
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
 pub trait Catalog {
@@ -111,6 +118,16 @@ pub trait Catalog {
     fn may_call(&self, function: &SqlFunction) -> Result<()> {
         let _ = function;
         Ok(())
+    }
+
+    /// Whether calls may be made before the statement.
+    fn takes_calls(&self) -> bool {
+        false
+    }
+
+    /// The variables of the program that the statement stands in.
+    fn variables(&self) -> Option<&dyn Variables> {
+        None
     }
 
     /// The number of a type of the user's (a table's row type), `None` if there is none.
@@ -191,6 +208,9 @@ pub fn analyze(
     environment: &dyn Environment,
     declared: &[u32],
 ) -> Result<Analyzed> {
+    if let Some(variables) = catalog.variables() {
+        variables.begin();
+    }
     let mut analyzer = Analyzer {
         catalog,
         environment,
@@ -198,6 +218,8 @@ pub fn analyze(
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: catalog.variables(),
+        calls: CallsBefore::default(),
         bodies: sql_function::Bodies::default(),
         given: None,
     };
@@ -227,6 +249,10 @@ struct Analyzer<'a> {
     takes_changes: bool,
     /// The function whose body this is.
     named: Option<sql_function::Named>,
+    /// The variables of the program around the statement.
+    variables: Option<&'a dyn Variables>,
+    /// The calls that are made before the statement.
+    calls: CallsBefore,
     /// The bodies of functions that this is within.
     bodies: sql_function::Bodies,
     /// What a user's function in FROM gives.
@@ -288,6 +314,7 @@ fn settle_change(change: &mut Change, parameters: &[u32]) {
 
 fn settle_expr(of: &mut Expr, parameters: &[u32]) {
     match &mut of.kind {
+        ExprKind::Parameter(at) if call_before::is_of_call(*at) => {}
         ExprKind::Parameter(at) => of.oid = parameters[*at],
         ExprKind::Subquery(subquery) => settle(&mut subquery.query, parameters),
         _ => {}

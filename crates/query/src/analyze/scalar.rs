@@ -3,6 +3,7 @@
 
 use pg_raw_parse::Node;
 
+use super::call_before::CallsBefore;
 use super::sql_function::Bodies;
 use super::{Analyzed, Analyzer, Catalog};
 use crate::call::Environment;
@@ -42,6 +43,9 @@ pub fn analyze_scalar(
     declared: &[u32],
     wanted: Wanted<'_>,
 ) -> Result<Analyzed> {
+    if let Some(variables) = catalog.variables() {
+        variables.begin();
+    }
     let mut analyzer = Analyzer {
         catalog,
         environment,
@@ -49,6 +53,8 @@ pub fn analyze_scalar(
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: catalog.variables(),
+        calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
     };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pg_raw_parse::Node;
 
+use super::call_before::CallsBefore;
 use super::coerce::{can_coerce, is_polymorphic};
 use super::given_arguments::{around, is_plain, mentions, over_arguments, put_into};
 use super::resolve::{generic_types, select};
@@ -34,6 +35,11 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
+    /// Whether there is no body around.
+    pub(super) fn is_empty(&self) -> bool {
+        self.around.is_empty()
+    }
+
     /// With one more body around.
     ///
     /// # Errors
@@ -79,6 +85,22 @@ pub struct SqlFunction {
     pub strict: bool,
     /// The text of its body.
     pub body: Arc<str>,
+    /// What the body is written in.
+    pub language: Language,
+    /// The name of its only OUT argument, which the body knows.
+    pub out: Option<Arc<str>>,
+    /// It may change nothing.
+    pub reads_only: bool,
+}
+
+/// What a body is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Language {
+    /// SQL: one query.
+    #[default]
+    Sql,
+    /// PL/pgSQL
+    PlPgSql,
 }
 
 /// An argument of a function.
@@ -99,6 +121,8 @@ pub(super) enum Given {
     Rows(Box<Query>),
     /// A row: the columns of its OUT arguments.
     Columns(Vec<Column>),
+    /// Rows of a call that is made before the statement.
+    Before,
 }
 
 /// What the names of arguments mean within a body.
@@ -141,6 +165,8 @@ pub fn check_function(
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: None,
+        calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
     };
@@ -235,6 +261,9 @@ impl Analyzer<'_> {
         let mut columns = function.columns.clone();
         for column in &mut columns {
             column.oid = generic.result(column.oid)?;
+        }
+        if function.language == Language::PlPgSql {
+            return self.call_before(function, ordered, result, location);
         }
         let types: Vec<u32> = ordered.iter().map(|argument| argument.oid).collect();
         let body = self.body(function, &types, result, &columns);
@@ -356,6 +385,8 @@ impl Analyzer<'_> {
             levels: Vec::new(),
             takes_changes: false,
             named,
+            variables: None,
+            calls: CallsBefore::default(),
             bodies,
             given: None,
         }

@@ -3,6 +3,7 @@
 use pg_raw_parse::nodes::TypeName;
 use pg_raw_parse::{ConstValue, Node};
 
+use super::call_before::CallsBefore;
 use super::sql_function::Bodies;
 use super::{Analyzer, Catalog};
 use crate::call::Plain;
@@ -127,6 +128,8 @@ pub fn written_type(text: &str, catalog: &dyn Catalog) -> Result<(u32, i32)> {
         levels: Vec::new(),
         takes_changes: false,
         named: None,
+        variables: None,
+        calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
     };

@@ -3,6 +3,7 @@
 
 use pg_raw_parse::Node;
 
+use super::call_before::CallsBefore;
 use super::{Analyzer, Stored};
 use crate::call::{Environment, Settings};
 use crate::datum::Datum;
@@ -68,6 +69,8 @@ impl Analyzer<'_> {
             levels: Vec::new(),
             takes_changes: false,
             named: None,
+            variables: None,
+            calls: CallsBefore::default(),
             bodies: self.bodies.clone(),
             given: None,
         };

@@ -7,7 +7,8 @@ use pg_raw_parse::Node;
 use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
-    self, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, analyze, analyze_statement,
+    self, Analyzed, AnalyzedStatement, CallBefore, CreateFunction, DropFunction, Language, analyze,
+    analyze_statement,
 };
 use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
@@ -17,9 +18,11 @@ use thermocline_query::types::element_of;
 use thermocline_query::walk::{columns_read, columns_read_by};
 
 use super::facts::SessionFacts;
+pub(crate) use super::relations::Around;
 use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::{self, SystemEnvironment, quote_ident};
+use crate::plpgsql;
 use crate::privilege::Actor;
 use crate::stack;
 use crate::styles::Styles;
@@ -29,6 +32,8 @@ use crate::typed::{TypedQuery, positioned};
 pub(crate) struct BoundStatement {
     /// The statement.
     pub(crate) analyzed: AnalyzedStatement,
+    /// The calls that are made before it.
+    pub(crate) calls: Vec<CallBefore>,
     /// The users' tables that it names.
     pub(crate) tables: Vec<Arc<Table>>,
     /// It shows the session's own cursors or statements.
@@ -80,21 +85,21 @@ pub(crate) fn bind_statement(
     statement: Node<'_>,
     text: &str,
     declared: &[u32],
-    catalog: &Arc<Catalog>,
-    db: &Arc<Database>,
-    facts: SessionFacts,
+    (catalog, db, facts): (&Arc<Catalog>, &Arc<Database>, SessionFacts),
+    around: Around<'_>,
 ) -> Result<BoundStatement> {
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
-    let relations = Relations::of_statement(&environment, &found);
+    let relations = Relations::of_statement(&environment, &found).within_body(around);
     let depth = depth_with_views(catalog);
-    let analyzed = stack::with_room(depth, || {
+    let mut analyzed = stack::with_room(depth, || {
         let analyzed = analyze_statement(statement, &relations, &environment, declared);
         let mut analyzed = analyzed.map_err(|error| positioned(error, text))?;
         may_read(&mut analyzed.statement, &found, &environment)?;
         Ok::<_, SqlError>(analyzed)
     })?;
     Ok(BoundStatement {
+        calls: std::mem::take(&mut analyzed.calls),
         analyzed,
         shows_own: found.own.get(),
         depth: match found.views.get() {
@@ -160,12 +165,17 @@ pub(crate) fn create_function(
     facts: SessionFacts,
     checks_body: bool,
 ) -> Result<CreateFunction> {
+    let search_path = facts.search_path.clone();
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found);
     let create = analyze::create_function(text, &relations);
     let create = create.map_err(|error| positioned(error, text))?;
     if !checks_body {
+        return Ok(create);
+    }
+    if create.function.language == Language::PlPgSql {
+        plpgsql::check(&create.function, catalog, &search_path)?;
         return Ok(create);
     }
     stack::with_room(depth_with_views(catalog), || {

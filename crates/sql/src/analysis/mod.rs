@@ -11,7 +11,7 @@ mod facts;
 mod relations;
 
 pub(crate) use bind::{
-    BoundStatement, NeededByView, answered, bind_statement, bind_view, columns_of_view,
+    Around, BoundStatement, NeededByView, answered, bind_statement, bind_view, columns_of_view,
     create_function, drop_function, may_read_all, needed_by_view,
 };
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};

@@ -11,9 +11,12 @@ use std::sync::Arc;
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::catalog::{FIRST_USER_OID, Table};
 use thermocline_engine::{
-    Catalog, FunctionArgument, FunctionDef, SequenceDef, ViewDef, ViewRead, ViewType,
+    Catalog, FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility, SequenceDef,
+    ViewDef, ViewRead, ViewType,
 };
-use thermocline_query::analyze::{self, Argument, Mention, SqlFunction, Stored, told_columns};
+use thermocline_query::analyze::{
+    self, Argument, Language, Mention, SqlFunction, Stored, Variables, told_columns,
+};
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::tree::Column;
 use thermocline_query::types::ids;
@@ -61,6 +64,17 @@ pub(super) struct Relations<'a> {
     nested: u32,
     /// Views are relations as tables are: their queries are not looked at.
     flat: bool,
+    /// What is around a statement.
+    around: Around<'a>,
+}
+
+/// What is around a statement.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Around<'a> {
+    /// The variables of the body of PL/pgSQL that it stands in.
+    pub(crate) variables: Option<&'a dyn Variables>,
+    /// Functions of PL/pgSQL may be called before it.
+    pub(crate) takes_calls: bool,
 }
 
 /// What a name means.
@@ -80,7 +94,14 @@ impl<'a> Relations<'a> {
             names,
             nested,
             flat: false,
+            around: Around::default(),
         }
+    }
+
+    /// The same, with this around.
+    pub(super) fn within_body(mut self, around: Around<'a>) -> Self {
+        self.around = around;
+        self
     }
 
     /// Of a view that is there, for what it names itself.
@@ -338,6 +359,7 @@ impl analyze::Catalog for Relations<'_> {
             names: Names::View(Arc::clone(def), owner),
             nested: self.nested + 1,
             flat: self.flat,
+            around: Around::default(),
         }))
     }
 
@@ -368,6 +390,14 @@ impl analyze::Catalog for Relations<'_> {
                 .map(|def| called(def))
                 .collect(),
         }
+    }
+
+    fn variables(&self) -> Option<&dyn Variables> {
+        self.around.variables
+    }
+
+    fn takes_calls(&self) -> bool {
+        self.around.takes_calls
     }
 
     fn may_call(&self, function: &SqlFunction) -> Result<()> {
@@ -427,6 +457,12 @@ fn called(def: &FunctionDef) -> SqlFunction {
         columns: def.columns.iter().map(column).collect(),
         strict: def.strict,
         body: Arc::from(def.body.as_str()),
+        language: match def.language {
+            FunctionLanguage::Sql => Language::Sql,
+            FunctionLanguage::PlPgSql => Language::PlPgSql,
+        },
+        out: def.out.as_deref().map(Arc::from),
+        reads_only: def.volatility != FunctionVolatility::Volatile,
     }
 }
 

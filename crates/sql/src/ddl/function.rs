@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{FunctionArgument, FunctionDef, FunctionVolatility};
-use thermocline_query::analyze::{NamedFunction, SqlFunction};
+use thermocline_engine::{FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility};
+use thermocline_query::analyze::{Language, NamedFunction, SqlFunction};
 use thermocline_query::functions::Volatility;
 use thermocline_query::types::format_type;
 
@@ -78,6 +78,11 @@ impl Definition<'_> {
                 Volatility::Volatile => FunctionVolatility::Volatile,
             },
             body: of.body.to_string(),
+            language: match of.language {
+                Language::Sql => FunctionLanguage::Sql,
+                Language::PlPgSql => FunctionLanguage::PlPgSql,
+            },
+            out: of.out.as_deref().map(str::to_owned),
         };
         self.apply(match old {
             Some(_) => Change::ReplaceFunction(def),

@@ -50,6 +50,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::ExecuteStmt(of) => execute::execute(of)?,
         Node::DeallocateStmt(of) => Statement::Deallocate(of.name().map(str::to_owned)),
         Node::CallStmt(of) => execute::call(of)?,
+        Node::DoStmt(of) => function::anonymous(of)?,
         Node::DeclareCursorStmt(of) => Statement::Declare(cursor::declare(of)?),
         Node::FetchStmt(of) => Statement::Fetch(cursor::fetch(of)),
         Node::ClosePortalStmt(of) => Statement::CloseCursor(of.portalname().map(str::to_owned)),

@@ -48,7 +48,6 @@ fn instead_of(command: &str) -> &'static str {
         "COLLATION" => "Leave it out: texts are compared by their bytes.",
         "SUBSCRIPTION" | "PUBLICATION" => "Copy the database with BACKUP TO.",
         "TYPE" => "Use an enum, a composite type or a domain.",
-        "DO" => "Let the application or a procedure do it.",
         "CONSTRAINTS" => "Leave it out: constraints are checked with each row.",
         _ => SEE_SQL_PAGE,
     }

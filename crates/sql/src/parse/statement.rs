@@ -83,6 +83,8 @@ impl fmt::Display for Query {
 pub enum Statement {
     /// SELECT, VALUES, INSERT, UPDATE, DELETE.
     Query(Query),
+    /// DO: the text of its body.
+    Do(Box<str>),
     /// EXPLAIN of a statement.
     Explain(Explain),
     /// BEGIN or START TRANSACTION.

@@ -56,6 +56,11 @@ impl Session {
         self.charge(ChargeKind::Plan, footprint(sql)).await
     }
 
+    /// What something kept will hold.
+    pub(super) async fn charge_kept(&self, bytes: u64) -> Result<Charge> {
+        self.charge(ChargeKind::Plan, bytes).await
+    }
+
     /// The prepared statement of this name; parsed again if it has left memory.
     ///
     /// # Errors

@@ -39,6 +39,12 @@ impl Session {
         let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
         let planning = Instant::now();
         let planned = self.plan(&prepared, query).await?;
+        if planned.calls.is_some() {
+            return Err(SqlError::unsupported(
+                "EXPLAIN of a statement that calls a function of PL/pgSQL is not supported",
+                "Explain the statements of the function one by one.",
+            ));
+        }
         let planning = planning.elapsed();
         let mut lines = planned.bound.plan.explain();
         if let Plan::Analytical { typed, .. } = &planned.bound.plan {

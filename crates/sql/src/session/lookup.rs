@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use pg_raw_parse::Node;
 use thermocline_engine::{Catalog, Database};
+use thermocline_query::analyze::Variables;
 use thermocline_query::parse::{Parsed, parse};
 use thermocline_query::tree;
 
 use super::context::SessionContext;
 use super::current_of::Standing;
+use super::plpgsql::{CallsBefore, Scope};
 use super::prepared::{PlanSettings, Planned, Prepared, Sizes, declared_oids};
-use crate::analysis::{self, BoundStatement, SessionFacts};
+use crate::analysis::{self, Around, BoundStatement, SessionFacts};
 use crate::bind::{BindContext, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
@@ -30,6 +32,8 @@ pub(super) struct Lookup<'a> {
     pub(super) db: &'a Arc<Database>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) context: &'a SessionContext,
+    /// The variables of the body of PL/pgSQL that the statement stands in.
+    pub(super) scope: Option<&'a Scope<'a>>,
 }
 
 /// A query and its text.
@@ -83,12 +87,15 @@ impl Lookup<'_> {
                 place.declared,
                 self.context,
                 (self.context.transaction_us(), &settings.styles),
+                self.variables(),
             )
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
             return typed.map(|typed| whole(typed.bound(self.catalog.version, plan)));
         }
-        let bound = self.bound(statement, place)?;
+        let mut bound = self.bound(statement, place, true)?;
+        let calls = std::mem::take(&mut bound.calls);
+        let calls = CallsBefore::new(calls, &bound.analyzed.parameters).map(Arc::new);
         drop(parsed);
         let actor = Actor::named(&settings.role, &self.catalog)?;
         let sizes = Sizes::of(self.db);
@@ -98,6 +105,15 @@ impl Lookup<'_> {
             ..BindContext::new(&self.catalog, &settings.search_path).styled(&settings.styles)
         };
         let (bound, oids) = match bound.into_reading() {
+            Ok(typed) if calls.is_some() => {
+                let bound = match one_row::takes(&typed.query) {
+                    true => typed.bound(self.catalog.version, |typed| {
+                        Plan::Short(ShortPlan::OneRow(typed))
+                    }),
+                    false => self.analytical_plan(typed, Reason::Form("it reads no table"))?,
+                };
+                return Ok(with_calls(whole(bound), calls));
+            }
             Ok(typed) => {
                 let planned = match () {
                     () if settings.analytical_only && typed.needs_turn() => Err(Reason::Setting),
@@ -122,13 +138,13 @@ impl Lookup<'_> {
         let mut planned = whole(bound);
         planned.parameter_oids = oids;
         planned.sizes = sizes.taken();
-        Ok(planned)
+        Ok(with_calls(planned, calls))
     }
 
     /// The tree of a cursor's query, if it is one to stand on.
     pub(super) fn standing(&self, place: Place<'_>) -> Option<Standing> {
         let parsed = self.parsed(place).ok()?;
-        let bound = self.bound(query_of(&parsed).ok()?, place).ok()?;
+        let bound = self.bound(query_of(&parsed).ok()?, place, false).ok()?;
         Standing::of(&bound.into_query().ok()?)
     }
 
@@ -136,7 +152,7 @@ impl Lookup<'_> {
     pub(super) fn analytical(&self, place: Place<'_>, reason: Reason) -> Result<Bound> {
         let parsed = self.parsed(place)?;
         // It would lock nothing there.
-        match self.bound(query_of(&parsed)?, place)?.into_reading() {
+        match self.bound(query_of(&parsed)?, place, false)?.into_reading() {
             Ok(typed) => self.analytical_plan(typed, reason),
             Err(_) => Err(SqlError::unsupported(
                 "a query that locks or changes rows is not supported on the analytical path",
@@ -155,9 +171,19 @@ impl Lookup<'_> {
         &self,
         statement: Node<'_>,
         Place { text, declared }: Place<'_>,
+        takes_calls: bool,
     ) -> Result<BoundStatement> {
         let facts = self.facts()?;
-        analysis::bind_statement(statement, text, declared, &self.catalog, self.db, facts)
+        let around = Around {
+            variables: self.variables(),
+            takes_calls,
+        };
+        let (catalog, db) = (&self.catalog, self.db);
+        analysis::bind_statement(statement, text, declared, (catalog, db, facts), around)
+    }
+
+    fn variables(&self) -> Option<&dyn Variables> {
+        self.scope.map(|scope| scope as &dyn Variables)
     }
 
     /// What analysis may know of the session. Rights are those of the catalog that the statement
@@ -207,6 +233,8 @@ impl Lookup<'_> {
             catalog: Arc::clone(&self.catalog),
             settings,
             sizes: Vec::new(),
+            asked: self.scope.map(Scope::asked),
+            calls: None,
             bound,
         }
     }
@@ -214,6 +242,16 @@ impl Lookup<'_> {
 
 fn query_of(parsed: &Parsed) -> Result<Node<'_>> {
     typed::query_of(parsed).ok_or_else(|| SqlError::internal("a text without its statement"))
+}
+
+/// A plan with the calls before it. Its client knows of its own parameters only.
+fn with_calls(mut planned: Planned, calls: Option<Arc<CallsBefore>>) -> Planned {
+    if let Some(calls) = &calls {
+        planned.parameters.truncate(calls.own());
+        planned.parameter_oids.truncate(calls.own());
+    }
+    planned.calls = calls;
+    planned
 }
 
 /// Whether a query reads no table, and calls no function that is the session's alone.

@@ -14,6 +14,7 @@ use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
 use thermocline_storage::types::DataType;
 
 use super::charges::footprint;
+use super::plpgsql::{Asked, CallsBefore};
 use super::shelf::{Place, Shelf};
 use crate::bind::{Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
@@ -78,6 +79,10 @@ pub(super) struct Planned {
     pub(super) settings: PlanSettings,
     /// Tables whose size the plan was chosen by, and whether they were small.
     pub(super) sizes: Vec<(u32, bool)>,
+    /// The variables of PL/pgSQL that its parameters are.
+    pub(super) asked: Option<Arc<[Asked]>>,
+    /// The calls that are made before it.
+    pub(super) calls: Option<Arc<CallsBefore>>,
 }
 
 /// A session's settings, as far as plans depend on them.
@@ -102,7 +107,7 @@ impl PlanSettings {
         }
     }
 
-    fn are_same(&self, other: &Self) -> bool {
+    pub(super) fn are_same(&self, other: &Self) -> bool {
         let (path, others) = (&self.search_path, &other.search_path);
         self.analytical_only == other.analytical_only
             && (Arc::ptr_eq(&self.styles, &other.styles) || self.styles.is_same(&other.styles))
@@ -156,6 +161,12 @@ impl Prepared {
     /// The same, whose tree is so deep.
     pub(super) fn of_depth(mut self, depth: u32) -> Self {
         self.depth = depth;
+        self
+    }
+
+    /// The same, of whose rows nobody was told.
+    pub(super) fn undescribed(mut self) -> Self {
+        self.described = false;
         self
     }
 

@@ -11,6 +11,7 @@ use thermocline_storage::value::Value;
 use super::analytical::{Admitted, AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
 use super::lookup::{Lookup, Place};
+use super::plpgsql::Scope;
 use super::prepared::{Planned, Prepared};
 use super::sending::send_rows;
 use super::transaction::Block;
@@ -100,7 +101,10 @@ impl Session {
         RunOptions {
             synchronous_commit,
             lock_timeout,
-            deadline: timeout.map(|timeout| self.engine.db.now() + timeout),
+            deadline: self
+                .plpgsql
+                .deadline
+                .or_else(|| timeout.map(|timeout| self.engine.db.now() + timeout)),
             cancel: self.context.cancel.clone(),
             reads: Some(Arc::clone(&self.context.reads)),
             account: Some(self.account.clone()),
@@ -128,6 +132,7 @@ impl Session {
             db: &self.engine.db,
             catalog: self.transaction.catalog(&self.engine.db),
             context: &self.context,
+            scope: None,
         }
     }
 
@@ -220,6 +225,23 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
+        match &planned.calls {
+            None => self.answer_now(query, planned, parameters, rows).await,
+            Some(calls) => {
+                let statement = (query, planned);
+                self.answer_after(calls, statement, parameters, rows).await
+            }
+        }
+    }
+
+    /// As [`Session::answer`], behind the calls that are made before the statement.
+    pub(super) async fn answer_now(
+        &mut self,
+        query: &Query,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<Answer> {
         let start = rows.mark();
         let own = match &planned.bound.plan {
             Plan::Short(plan) if plan.takes_keys() => self.begin_own(),
@@ -288,7 +310,12 @@ impl Session {
             true => Reason::TakesLong,
             false => Reason::ReadsEvicted,
         };
-        let bound = self.lookup().analytical(place, reason);
+        let bound = {
+            let scope = planned.asked.as_deref().map(Scope::of_asked);
+            let mut lookup = self.lookup();
+            lookup.scope = scope.as_ref();
+            lookup.analytical(place, reason)
+        };
         if let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned()) {
             let stream = self.start_analytical(&typed, &planned.catalog, parameters);
             match boxed(stream).await {
@@ -487,6 +514,7 @@ const fn wants_transaction(statement: &Statement) -> bool {
             | Statement::Unlisten(_)
             | Statement::Notify { .. }
             | Statement::Copy(_)
+            | Statement::Do(_)
             | Statement::Ddl(_)
             | Statement::Declare(_)
             | Statement::Set(_)

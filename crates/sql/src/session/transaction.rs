@@ -333,6 +333,16 @@ impl TransactionState {
         context: &SessionContext,
     ) -> Result<()> {
         self.require_block("SAVEPOINT")?;
+        self.begin_inner(name, db, context)
+    }
+
+    /// A savepoint of a block of PL/pgSQL, which stands in any transaction of several statements.
+    pub(super) fn begin_inner(
+        &mut self,
+        name: &str,
+        db: &Arc<Database>,
+        context: &SessionContext,
+    ) -> Result<()> {
         let transaction = self.opened(db);
         let point = transaction.savepoint(size_of::<SavepointState>() + name.len())?;
         self.savepoints.push(SavepointState {
@@ -348,6 +358,10 @@ impl TransactionState {
 
     pub(super) fn release(&mut self, name: &str) -> Result<()> {
         self.require_block("RELEASE SAVEPOINT")?;
+        self.release_inner(name)
+    }
+
+    pub(super) fn release_inner(&mut self, name: &str) -> Result<()> {
         let at = self.find_savepoint(name)?;
         // As in PostgreSQL it is a mode of the savepoint.
         self.read_only = self.savepoints[at].read_only;
@@ -360,6 +374,14 @@ impl TransactionState {
 
     pub(super) async fn rollback_to(&mut self, name: &str, context: &SessionContext) -> Result<()> {
         self.require_block("ROLLBACK TO SAVEPOINT")?;
+        self.rollback_inner(name, context).await
+    }
+
+    pub(super) async fn rollback_inner(
+        &mut self,
+        name: &str,
+        context: &SessionContext,
+    ) -> Result<()> {
         let at = self.find_savepoint(name)?;
         let Some(transaction) = &mut self.transaction else {
             return Err(SqlError::internal("a savepoint without a transaction"));

@@ -129,6 +129,7 @@ impl Session {
                 return self.execute_prepared(name, arguments, run, client).await;
             }
             Statement::Call(call) => return self.call(call, run, client).await,
+            Statement::Do(body) => return self.run_do(body, client).await,
             Statement::Deallocate(Some(name)) => {
                 if !self.statements.remove(name) {
                     return Err(SqlError::new(

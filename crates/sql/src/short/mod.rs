@@ -64,6 +64,7 @@ pub(crate) fn statement(
     let AnalyzedStatement {
         statement,
         parameters,
+        ..
     } = analyzed;
     let mut planner = Planner {
         context: *context,
@@ -126,7 +127,13 @@ pub fn bind_text(sql: &str, context: &BindContext<'_>, db: &Arc<Database>) -> Re
         creation_path: context.search_path.to_vec(),
         ..SessionFacts::default()
     };
-    let bound = analysis::bind_statement(text, sql, &[], &db.catalog(), db, facts)?;
+    let bound = analysis::bind_statement(
+        text,
+        sql,
+        &[],
+        (&db.catalog(), db, facts),
+        analysis::Around::default(),
+    )?;
     match bound.into_reading() {
         Ok(typed) => reading(&typed, context)?
             .map_err(|reason| SqlError::unsupported(reason.to_string(), "Run it in a session.")),

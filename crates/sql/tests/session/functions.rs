@@ -112,8 +112,8 @@ fn functions_are_replaced_shown_and_dropped() {
             "42P13",
         ),
         (
-            "create function g() returns int language plpgsql as 'begin end'",
-            "0A000 functions of language plpgsql are not supported",
+            "create function g() returns int language plperl as 'begin end'",
+            "0A000 functions of language plperl are not supported",
         ),
         (
             "create function g() returns int language sql as 'delete from t'",

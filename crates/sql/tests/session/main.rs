@@ -31,6 +31,7 @@ mod merge;
 mod numerics;
 mod owned;
 mod parts_of_columns;
+mod plpgsql;
 mod policies;
 mod privileges;
 mod pull_up;

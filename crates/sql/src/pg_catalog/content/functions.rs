@@ -1,7 +1,7 @@
 //! Functions: those of the library, and users'.
 
-use thermocline_engine::FunctionVolatility;
 use thermocline_engine::authority::Object;
+use thermocline_engine::{FunctionLanguage, FunctionVolatility};
 use thermocline_query::functions::{self, Volatility};
 use thermocline_query::types::ids;
 
@@ -14,6 +14,7 @@ use crate::pg_catalog::session::SystemSession;
 /// The languages, as `pg_language` numbers them.
 const INTERNAL: u32 = 12;
 const SQL: u32 = 14;
+pub(super) const PLPGSQL: u32 = 13_500;
 
 fn list(types: impl Iterator<Item = u32>) -> Datum {
     Datum::array(types.map(Datum::oid))
@@ -115,7 +116,10 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
                 .schema_oid(&def.schema)
                 .map_or(Datum::Int(0), Datum::oid),
             Datum::oid(session.catalog.authority.owner(&Object::Function(def.oid))),
-            Datum::oid(SQL),
+            Datum::oid(match def.language {
+                FunctionLanguage::Sql => SQL,
+                FunctionLanguage::PlPgSql => PLPGSQL,
+            }),
             Datum::Float(100.0),
             rows(def.returns_set),
             Datum::Int(0),

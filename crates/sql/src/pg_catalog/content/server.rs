@@ -7,6 +7,7 @@ use thermocline_query::types::datetime::{unix_of, zone};
 use thermocline_storage::value::Value;
 
 use super::Filler;
+use super::functions::PLPGSQL;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
@@ -135,18 +136,23 @@ pub(super) fn languages(relation: &Relation) -> Vec<Vec<Datum>> {
         relation,
         &["oid", "lanname", "lanowner", "lanispl", "lanpltrusted"],
     );
-    [(12, "internal", false), (13, "c", false), (14, "sql", true)]
-        .into_iter()
-        .map(|(oid, name, trusted)| {
-            filler.row([
-                Datum::oid(oid),
-                Datum::text(name),
-                Datum::oid(oids::OWNER),
-                Datum::Bool(false),
-                Datum::Bool(trusted),
-            ])
-        })
-        .collect()
+    [
+        (12, "internal", false),
+        (13, "c", false),
+        (14, "sql", true),
+        (PLPGSQL, "plpgsql", true),
+    ]
+    .into_iter()
+    .map(|(oid, name, trusted)| {
+        filler.row([
+            Datum::oid(oid),
+            Datum::text(name),
+            Datum::oid(oids::OWNER),
+            Datum::Bool(oid == PLPGSQL),
+            Datum::Bool(trusted),
+        ])
+    })
+    .collect()
 }
 
 pub(super) fn collations(relation: &Relation) -> Vec<Vec<Datum>> {

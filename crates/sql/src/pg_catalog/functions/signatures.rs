@@ -51,7 +51,19 @@ pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) 
                 .map(|of| argument(session, of, with_defaults));
             let columns = def.columns.iter().filter(|_| !def.returns_set);
             let columns = columns.map(|of| format!("OUT {}", argument(session, of, false)));
-            inputs.chain(columns).collect::<Vec<_>>().join(", ")
+            let out = def.out.iter();
+            let out = out.map(|name| {
+                format!(
+                    "OUT {} {}",
+                    quote_ident(name),
+                    type_shown(session, def.result)
+                )
+            });
+            inputs
+                .chain(columns)
+                .chain(out)
+                .collect::<Vec<_>>()
+                .join(", ")
         }
         Known::BuiltIn(function) => {
             let types = function.arguments.iter().enumerate();
@@ -186,11 +198,12 @@ pub(super) fn definition(session: &SystemSession, oid: u32) -> Option<String> {
         quote = quote.replacen("$function", "$functionx", 1);
     }
     Some(format!(
-        "CREATE OR REPLACE FUNCTION {}.{}({})\n RETURNS {}\n LANGUAGE sql\n{options}AS {quote}{}{quote}\n",
+        "CREATE OR REPLACE FUNCTION {}.{}({})\n RETURNS {}\n LANGUAGE {}\n{options}AS {quote}{}{quote}\n",
         quote_ident(&def.schema),
         quote_ident(&def.name),
         arguments(session, oid, true)?,
         result(session, oid)?,
+        def.language.name(),
         def.body
     ))
 }

@@ -1,0 +1,82 @@
+//! Names that mean variables of a program around the statement (PL/pgSQL). Each becomes a
+//! parameter. One that means a column, too, is ambiguous, as in PostgreSQL.
+
+use super::{Analyzer, QueryError, Result};
+use crate::tree::{Expr, ExprKind};
+use crate::types::domain::{base, is_domain};
+
+/// What names beside those of columns mean.
+pub trait Variables {
+    /// An analysis begins: which parameters there are is said anew.
+    fn begin(&self);
+
+    /// What a name of these parts means, `None` if it is no variable.
+    ///
+    /// # Errors
+    /// 42703 for a row that has no such column.
+    fn named(&self, parts: &[&str]) -> Result<Option<Variable>>;
+}
+
+/// A variable, as a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Which parameter it is, from 0.
+    pub parameter: usize,
+    /// The number of its type.
+    pub oid: u32,
+    /// Its modifier.
+    pub modifier: i32,
+}
+
+impl Analyzer<'_> {
+    /// The variable that a name means.
+    pub(super) fn variable(&mut self, parts: &[&str], location: i32) -> Result<Option<Expr>> {
+        let Some(variables) = self.variables else {
+            return Ok(None);
+        };
+        let Some(found) = variables.named(parts)? else {
+            return Ok(None);
+        };
+        let Variable {
+            parameter,
+            oid,
+            modifier,
+        } = found;
+        if self.parameters.len() <= parameter {
+            self.parameters.resize(parameter + 1, 0);
+        }
+        self.parameters[parameter] = oid;
+        let value = Expr::new(ExprKind::Parameter(parameter), base(oid), location);
+        Ok(Some(match is_domain(oid) {
+            false => value.with_modifier(modifier),
+            true => Expr::new(ExprKind::Checked(Box::new(value)), oid, location),
+        }))
+    }
+
+    /// What a name means, given what it means as a variable and as a column.
+    pub(super) fn either(
+        &self,
+        name: &str,
+        variable: Result<Option<Expr>>,
+        column: Result<Expr>,
+        location: i32,
+    ) -> Result<Expr> {
+        match (variable, column) {
+            (Ok(None), column) | (Err(_), column @ Ok(_)) => column,
+            (Ok(Some(_)), Ok(_)) => Err(QueryError::new(
+                "42702",
+                format!("column reference \"{name}\" is ambiguous"),
+            )
+            .with_detail("It could refer to either a PL/pgSQL variable or a table column.")
+            .at(location)),
+            (Ok(Some(variable)), Err(error)) if is_missing(&error) => Ok(variable),
+            (Err(error), Err(missing)) if is_missing(&missing) => Err(error),
+            (_, Err(error)) => Err(error),
+        }
+    }
+}
+
+/// Whether a name means no column.
+fn is_missing(error: &QueryError) -> bool {
+    matches!(error.sqlstate, "42703" | "42P01" | "3F000")
+}

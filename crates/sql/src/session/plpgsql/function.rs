@@ -1,0 +1,232 @@
+//! Calls of functions that are made before a statement (`thermocline_query::analyze::CallBefore`):
+//! what they give goes into the statement as parameters behind its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use thermocline_engine::{Catalog, ChargeKind};
+use thermocline_query::analyze::{CallBefore, SqlFunction};
+use thermocline_query::datum::Datum;
+use thermocline_query::evaluate::{Evaluator, NoRow};
+use thermocline_query::size;
+use thermocline_query::tree::Column;
+use thermocline_query::types::array::Array;
+use thermocline_query::types::domain::base;
+use thermocline_query::types::{array_of, format_type};
+use thermocline_storage::value::Value;
+
+use super::compiled::Compiled;
+use super::frame::{Frame, Typed};
+use super::value::as_parameter;
+use crate::error::Result;
+use crate::one_row::StatementEnvironment;
+use crate::output::RowWriter;
+use crate::parse::Query;
+use crate::plpgsql::Signature;
+use crate::session::charges::footprint;
+use crate::session::prepared::Planned;
+use crate::session::run::Answer;
+use crate::session::shelf::Place;
+use crate::session::{SendFuture, Session};
+use crate::typed::arguments_of;
+
+/// The calls of a statement.
+#[derive(Debug)]
+pub(in crate::session) struct CallsBefore {
+    calls: Vec<CallBefore>,
+    /// The types of the statement's own parameters.
+    own: Vec<u32>,
+}
+
+impl CallsBefore {
+    /// Of a statement with parameters of these types, its own first.
+    pub(in crate::session) fn new(calls: Vec<CallBefore>, types: &[u32]) -> Option<Self> {
+        let width = |call: &CallBefore| call.rows.as_ref().map_or(1, Vec::len);
+        let given: usize = calls.iter().map(width).sum();
+        let own = types.get(..types.len().checked_sub(given)?)?.to_vec();
+        (!calls.is_empty()).then_some(Self { calls, own })
+    }
+
+    /// How many parameters the statement has of its own.
+    pub(in crate::session) fn own(&self) -> usize {
+        self.own.len()
+    }
+}
+
+/// A function that was called, as long as it is what it was.
+pub(super) struct Kept {
+    catalog: Arc<Catalog>,
+    place: Arc<Place<Compiled>>,
+}
+
+/// The functions that a session has called, by their numbers.
+pub(super) type KeptFunctions = HashMap<u32, Kept>;
+
+/// How many functions a session keeps.
+const KEPT_MAX: usize = 256;
+
+impl Session {
+    /// Answers a statement behind its calls. All of it is one transaction.
+    pub(in crate::session) fn answer_after<'a>(
+        &'a mut self,
+        calls: &'a CallsBefore,
+        (query, planned): (&'a Query, &'a Planned),
+        parameters: &'a [Value],
+        rows: &'a mut RowWriter,
+    ) -> SendFuture<'a, Result<Answer>> {
+        Box::pin(async move {
+            let own = self.begin_own();
+            let mut values = parameters.to_vec();
+            let mut charge = self.account.nothing(ChargeKind::Parameters);
+            let mut known = {
+                let styles = self.context.styles();
+                let now = self.context.transaction_us();
+                let environment = StatementEnvironment::new(&*self.context, now, &styles);
+                arguments_of(&calls.own, parameters, &environment)?
+            };
+            for call in &calls.calls {
+                let given = self.call_before(call, &known).await?;
+                for typed in given {
+                    charge.grow(2 * size::beyond(&typed.value) as u64)?;
+                    known.push(typed.value.clone());
+                    values.push(as_parameter(self, typed)?);
+                }
+            }
+            let answer = self.answer_now(query, planned, &values, rows).await?;
+            if own {
+                self.end_implicit().await?;
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Makes a call; its value, or an array for each column of its rows.
+    async fn call_before(&mut self, call: &CallBefore, known: &[Datum]) -> Result<Vec<Typed>> {
+        let function = &call.function;
+        let arguments = self.arguments_before(call, known).await?;
+        let columns: Arc<[Column]> = match &call.rows {
+            Some(columns) => columns.as_slice().into(),
+            None => Arc::from([Column {
+                name: Arc::clone(&function.name),
+                oid: call.result,
+                modifier: -1,
+                origin: None,
+            }]),
+        };
+        let is_value = |columns: &[Column]| matches!(columns, [one] if one.oid == call.result);
+        let gives_rows = !is_value(&columns);
+        let is_null = |typed: &Typed| typed.value.is_null();
+        let rows = match function.strict && arguments.iter().any(is_null) {
+            true if function.returns_set => Vec::new(),
+            true => vec![vec![Datum::Null; columns.len()]],
+            false => {
+                let compiled = self.function(function).await?;
+                let shape = (Arc::clone(&columns), gives_rows);
+                let frame = self.call_compiled(&compiled, arguments, shape).await?;
+                rows_of(function, frame)
+            }
+        };
+        Ok(match &call.rows {
+            None => {
+                let mut rows = rows;
+                let value = rows.pop().and_then(|mut row| row.pop()).unwrap_or_default();
+                vec![Typed {
+                    value,
+                    oid: call.result,
+                    modifier: -1,
+                }]
+            }
+            Some(columns) => by_columns(columns, rows),
+        })
+    }
+
+    async fn arguments_before(&mut self, call: &CallBefore, known: &[Datum]) -> Result<Vec<Typed>> {
+        let mut arguments = Vec::with_capacity(call.arguments.len());
+        let mut options = None;
+        for expr in &call.arguments {
+            let value = loop {
+                let computed = {
+                    let styles = self.context.styles();
+                    let now = self.context.transaction_us();
+                    let environment = StatementEnvironment::new(&*self.context, now, &styles);
+                    let evaluator = Evaluator {
+                        environment: &environment,
+                        parameters: known,
+                    };
+                    let value = evaluator.evaluate(expr, &NoRow);
+                    value.map_err(|error| environment.told(error))
+                };
+                match computed {
+                    Ok(value) => break value,
+                    Err(error) => {
+                        let Some(wait) = error.wait else {
+                            return Err(error);
+                        };
+                        let options = options.get_or_insert_with(|| self.options());
+                        self.wait(wait, options).await?;
+                    }
+                }
+            };
+            arguments.push(Typed {
+                value,
+                oid: expr.oid,
+                modifier: expr.modifier,
+            });
+        }
+        Ok(arguments)
+    }
+
+    /// The body of a function, read now or before.
+    async fn function(&mut self, function: &SqlFunction) -> Result<Arc<Compiled>> {
+        let catalog = self.transaction.catalog(&self.engine.db);
+        if let Some(kept) = self.plpgsql.functions.get(&function.oid)
+            && Arc::ptr_eq(&kept.catalog, &catalog)
+            && let Some(compiled) = kept.place.get(&self.engine.shelf)
+        {
+            return Ok(compiled);
+        }
+        let types = function.arguments.iter();
+        let types: Vec<String> = types.map(|of| format_type(of.oid, -1)).collect();
+        let name = format!("{}({})", function.name, types.join(","));
+        let charge = self.charge_kept(footprint(&function.body)).await?;
+        let signature = Signature::of(function);
+        let mut compiled = Compiled::new(self, &name, &function.body, &signature)?;
+        compiled.reads_only = function.reads_only;
+        let compiled = Arc::new(compiled);
+        if self.plpgsql.functions.len() >= KEPT_MAX {
+            self.plpgsql.functions.clear();
+        }
+        let place = self.engine.shelf.place(Arc::clone(&compiled), charge);
+        let kept = Kept { catalog, place };
+        self.plpgsql.functions.insert(function.oid, kept);
+        Ok(compiled)
+    }
+}
+
+/// The rows that a call has given: one, where it gives no set.
+fn rows_of(function: &SqlFunction, frame: Frame) -> Vec<Vec<Datum>> {
+    match function.returns_set {
+        true => frame.rows,
+        false => vec![frame.rows.into_iter().next_back().unwrap_or_default()],
+    }
+}
+
+/// Rows as an array for each column.
+fn by_columns(columns: &[Column], rows: Vec<Vec<Datum>>) -> Vec<Typed> {
+    let mut arrays: Vec<Vec<Datum>> = columns
+        .iter()
+        .map(|_| Vec::with_capacity(rows.len()))
+        .collect();
+    for row in rows {
+        let mut values = row.into_iter();
+        for array in &mut arrays {
+            array.push(values.next().unwrap_or_default());
+        }
+    }
+    let typed = |(column, elements): (&Column, Vec<Datum>)| Typed {
+        value: Datum::Array(Arc::new(Array::of(base(column.oid), elements))),
+        oid: array_of(base(column.oid)),
+        modifier: -1,
+    };
+    columns.iter().zip(arrays).map(typed).collect()
+}

@@ -1,0 +1,164 @@
+//! PL/pgSQL: bodies run in the session, statement by statement, each as a part of the session's
+//! transaction. An expression that reads no table is computed on the spot. All other SQL is
+//! prepared and run as a client's statements are, with variables as its parameters.
+//!
+//! A block with handlers is a savepoint. Loops look at cancels and time limits, and let others
+//! go first. What variables hold, and the rows that a call gives, is charged to the session.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `compiled` | a body with the types of its variables, kept for the session |
+//! | `function` | calls that are made before a statement |
+//! | `frame` | what the variables of a call hold |
+//! | `scope` | variables as parameters of statements |
+//! | `value` | expressions, casts, assignments |
+//! | `returned` | the rows that a call gives |
+//! | `element` | assignments of elements of arrays |
+//! | `rows` | statements of SQL and their rows |
+//! | `control` | blocks, branches and loops |
+//! | `raise` | RAISE, ASSERT, diagnostics, handlers |
+//! | `cursor` | cursors |
+
+mod compiled;
+mod control;
+mod cursor;
+mod element;
+mod frame;
+mod function;
+mod raise;
+mod returned;
+mod rows;
+mod scope;
+mod value;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thermocline_engine::ChargeKind;
+
+use thermocline_query::tree::Column;
+
+use super::{Client, Session};
+use crate::error::{Result, SqlError};
+use crate::messages;
+use crate::plpgsql::Signature;
+use compiled::Compiled;
+use frame::Frame;
+pub(super) use function::CallsBefore;
+pub(super) use scope::{Asked, Scope};
+
+/// How deep calls may stand in each other.
+const CALLS_MAX: u32 = 100;
+/// What a call takes beside its variables, in bytes: most of it is the stack.
+const CALL_BYTES: u64 = 64 << 10;
+
+/// Where a session is in its calls.
+#[derive(Default)]
+pub(super) struct Calls {
+    /// When the client's statement has to end.
+    pub(super) deadline: Option<Duration>,
+    depth: u32,
+    functions: function::KeptFunctions,
+}
+
+/// A call that runs: its session, its body and its variables.
+struct Machine<'s> {
+    session: &'s mut Session,
+    compiled: &'s Compiled,
+    frame: Frame,
+}
+
+impl Session {
+    /// DO: a body without a name.
+    pub(super) async fn run_do(&mut self, body: &str, client: &mut Client) -> Result<()> {
+        let _charge = self.charge_text(body).await?;
+        let signature = Signature {
+            returns_nothing: true,
+            ..Signature::default()
+        };
+        let name = "inline_code_block";
+        let compiled = Compiled::new(self, name, body, &signature)?;
+        let own = self.begin_own();
+        let shape = (Arc::from([]), false);
+        self.call_compiled(&compiled, Vec::new(), shape).await?;
+        if own {
+            self.end_implicit().await?;
+        }
+        self.tell_notices(client);
+        messages::command_complete(&mut client.out, "DO");
+        Ok(())
+    }
+
+    /// Runs a body with these arguments to its end; what it has given.
+    async fn call_compiled(
+        &mut self,
+        compiled: &Compiled,
+        arguments: Vec<frame::Typed>,
+        (columns, gives_rows): (Arc<[Column]>, bool),
+    ) -> Result<Frame> {
+        let mut charge = self.account.nothing(ChargeKind::Value);
+        charge.grow(CALL_BYTES)?;
+        if self.plpgsql.depth >= CALLS_MAX {
+            return Err(SqlError::new("54001", "stack depth limit exceeded")
+                .with_hint(format!("Calls may stand in each other {CALLS_MAX} deep.")));
+        }
+        let outer = self.plpgsql.deadline;
+        self.plpgsql.deadline = self.options().deadline;
+        self.plpgsql.depth += 1;
+        let rows_charge = self.account.nothing(ChargeKind::Result);
+        let mut machine = Machine {
+            frame: compiled.frame(charge, CALL_BYTES, rows_charge),
+            session: self,
+            compiled,
+        };
+        machine.frame.columns = columns;
+        machine.frame.gives_rows = gives_rows;
+        let ran = crate::stack::apart(Box::pin(machine.run(arguments))).await;
+        let Machine { frame, session, .. } = machine;
+        session.plpgsql.depth -= 1;
+        session.plpgsql.deadline = outer;
+        ran.map_err(|error| at_line(error, compiled, &frame))?;
+        Ok(frame)
+    }
+}
+
+/// An error with the line of the body that it comes from.
+#[cold]
+fn at_line(mut error: SqlError, compiled: &Compiled, frame: &Frame) -> SqlError {
+    if frame.raises_again {
+        return error;
+    }
+    let here = compiled.place(frame);
+    error.context = Some(match error.context.take() {
+        None => here,
+        Some(inner) => format!("{inner}\n{here}"),
+    });
+    // Its place is in another text than the client's.
+    error.position = None;
+    error
+}
+
+impl Machine<'_> {
+    async fn run(&mut self, arguments: Vec<frame::Typed>) -> Result<()> {
+        for (slot, argument) in arguments.into_iter().enumerate() {
+            self.frame.at = (0, "during function entry");
+            self.store(slot, argument).await?;
+        }
+        self.frame.keep(
+            self.compiled.body.found,
+            frame::Held::Value {
+                oid: thermocline_query::types::ids::BOOL,
+                modifier: -1,
+                value: thermocline_query::datum::Datum::Bool(false),
+            },
+        )?;
+        let block = &self.compiled.body.block;
+        self.statement(block).await?;
+        self.frame.at = (0, "");
+        self.finish()
+    }
+
+    fn context(&self) -> Arc<super::SessionContext> {
+        Arc::clone(&self.session.context)
+    }
+}

@@ -1,0 +1,146 @@
+//! RETURN NEXT and RETURN QUERY: the rows that a call gives are kept, and charged, until it ends.
+
+use std::sync::Arc;
+
+use thermocline_query::datum::Datum;
+use thermocline_query::tree::Column;
+use thermocline_query::types::domain::base;
+use thermocline_query::types::{format_type, ids};
+
+use super::Machine;
+use super::frame::Typed;
+use super::rows::of_statement;
+use crate::error::{Result, SqlError};
+use crate::plpgsql::tree::{Expression, Source};
+
+impl Machine<'_> {
+    pub(super) async fn return_next(&mut self, value: Option<&Expression>) -> Result<()> {
+        let row = match value {
+            None => self.columns_now(),
+            Some(value) => {
+                let typed = self.value(value).await?;
+                self.as_row(typed)?
+            }
+        };
+        self.frame.give(row)
+    }
+
+    /// What the variables that are columns of the result hold.
+    pub(super) fn columns_now(&self) -> Vec<Datum> {
+        let slots = self.compiled.body.columns.iter();
+        slots.map(|slot| self.frame.held[*slot].datum()).collect()
+    }
+
+    /// A value as a row of the result.
+    pub(super) fn as_row(&self, typed: Typed) -> Result<Vec<Datum>> {
+        let columns = Arc::clone(&self.frame.columns);
+        let to = |column: &Column| (column.oid, column.modifier);
+        match (&typed.value, &*columns) {
+            (Datum::Record(record), columns) if self.frame.gives_rows => {
+                if record.values.len() != columns.len() {
+                    let detail = format!(
+                        "Number of returned columns ({}) does not match expected column count \
+                         ({}).",
+                        record.values.len(),
+                        columns.len()
+                    );
+                    return Err(mismatch(
+                        "returned record type does not match expected record type",
+                    )
+                    .with_detail(detail));
+                }
+                let each = record.values.iter().zip(record.types.iter()).zip(columns);
+                each.map(|((value, oid), column)| {
+                    let one = Typed {
+                        value: value.clone(),
+                        oid: *oid,
+                        modifier: -1,
+                    };
+                    self.cast(one, to(column))
+                })
+                .collect()
+            }
+            (Datum::Null, columns) if self.frame.gives_rows => Ok(vec![Datum::Null; columns.len()]),
+            (_, [column]) if !self.frame.gives_rows => Ok(vec![self.cast(typed, to(column))?]),
+            _ => Err(SqlError::new(
+                "42804",
+                "cannot return non-composite value from function returning composite type",
+            )),
+        }
+    }
+
+    /// What the whole call gives, when it has come to its end.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let compiled = self.compiled;
+        if compiled.returns_set {
+            return Ok(());
+        }
+        if compiled.returns_nothing {
+            let mut row = self.columns_now();
+            if let (true, [column]) = (row.is_empty(), &*self.frame.columns)
+                && column.oid == ids::VOID
+            {
+                row.push(Datum::text(""));
+            }
+            return self.frame.give(row);
+        }
+        let Some(returned) = self.frame.returned.take() else {
+            let message = "control reached end of function without RETURN";
+            return Err(SqlError::new("2F005", message));
+        };
+        self.frame.at = (0, "while casting return value to function's return type");
+        let row = self.as_row(returned)?;
+        self.frame.give(row)
+    }
+
+    pub(super) async fn return_query(&mut self, rows: &Source) -> Result<()> {
+        let mut found = self.source(rows).await?;
+        if found.is_change {
+            let message = "cannot open a command that gives no rows as a cursor";
+            return Err(SqlError::new("42P11", message));
+        }
+        let columns = Arc::clone(&self.frame.columns);
+        fits(&found.columns(), &columns).map_err(|error| match rows {
+            Source::Query(query) => of_statement(error, &query.text),
+            Source::Dynamic(_) => error,
+        })?;
+        let mut count = 0;
+        while let Some(row) = self.next_row(&mut found)? {
+            self.frame.give(row)?;
+            count += 1;
+            self.turn_over().await?;
+        }
+        self.counted(count)
+    }
+}
+
+#[cold]
+fn mismatch(message: &str) -> SqlError {
+    SqlError::new("42804", message)
+}
+
+/// Whether a query gives rows of these columns.
+fn fits(given: &[Column], wanted: &[Column]) -> Result<()> {
+    let message = "structure of query does not match function result type";
+    if given.len() != wanted.len() {
+        let detail = format!(
+            "Number of returned columns ({}) does not match expected column count ({}).",
+            given.len(),
+            wanted.len()
+        );
+        return Err(mismatch(message).with_detail(detail));
+    }
+    let mut each = given.iter().zip(wanted).enumerate();
+    match each.find(|(_, (given, wanted))| base(given.oid) != base(wanted.oid)) {
+        None => Ok(()),
+        Some((at, (given, wanted))) => {
+            let detail = format!(
+                "Returned type {} does not match expected type {} in column {}.",
+                format_type(given.oid, given.modifier),
+                format_type(wanted.oid, wanted.modifier),
+                at + 1
+            );
+            Err(mismatch(message).with_detail(detail))
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The variables of a body, as the analysis of a statement in it asks for them. Each one that is
+//! asked for becomes a parameter of the statement.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use thermocline_query::analyze::{Variable, Variables};
+use thermocline_query::error::{QueryError, Result};
+
+use super::frame::Held;
+use crate::plpgsql::lookup;
+use crate::plpgsql::tree::Name;
+
+/// A parameter of a statement: a variable, or a column of one that is a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::session) struct Asked {
+    /// How the statement names it.
+    parts: Vec<String>,
+    pub(super) slot: usize,
+    pub(super) column: Option<usize>,
+    pub(super) oid: u32,
+    pub(super) modifier: i32,
+}
+
+enum Known<'a> {
+    /// Those that are known at a place of a body, and what they hold.
+    Names(&'a [Name], Option<usize>, &'a [Held]),
+    /// Those that the same statement has asked for before.
+    Before(&'a [Asked]),
+}
+
+/// See the head of this file.
+pub(in crate::session) struct Scope<'a> {
+    known: Known<'a>,
+    asked: RefCell<Vec<Asked>>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(names: &'a [Name], last: Option<usize>, held: &'a [Held]) -> Self {
+        Self {
+            known: Known::Names(names, last, held),
+            asked: RefCell::default(),
+        }
+    }
+
+    /// Of a statement that is analysed again: its parameters are what they were.
+    pub(in crate::session) fn of_asked(asked: &'a [Asked]) -> Self {
+        Self {
+            known: Known::Before(asked),
+            asked: RefCell::default(),
+        }
+    }
+
+    /// What the last analysis has asked for, parameter by parameter.
+    pub(in crate::session) fn asked(&self) -> Arc<[Asked]> {
+        self.asked.borrow().as_slice().into()
+    }
+
+    fn parameter(&self, asked: Asked) -> Variable {
+        let mut all = self.asked.borrow_mut();
+        let same = |other: &Asked| other.slot == asked.slot && other.column == asked.column;
+        let (oid, modifier) = (asked.oid, asked.modifier);
+        let parameter = all.iter().position(same).unwrap_or_else(|| {
+            all.push(asked);
+            all.len() - 1
+        });
+        Variable {
+            parameter,
+            oid,
+            modifier,
+        }
+    }
+}
+
+impl Variables for Scope<'_> {
+    fn begin(&self) {
+        self.asked.borrow_mut().clear();
+    }
+
+    fn named(&self, parts: &[&str]) -> Result<Option<Variable>> {
+        let (names, last, held) = match self.known {
+            Known::Names(names, last, held) => (names, last, held),
+            Known::Before(asked) => {
+                let mut all = asked.iter().enumerate();
+                let found = all.find(|(_, one)| one.parts == parts);
+                return Ok(found.map(|(parameter, one)| Variable {
+                    parameter,
+                    oid: one.oid,
+                    modifier: one.modifier,
+                }));
+            }
+        };
+        let Some((slot, own)) = lookup(names, last, parts) else {
+            return Ok(None);
+        };
+        let (column, (oid, modifier)) = match (&held[slot], &parts[own..]) {
+            (held, []) => (None, held.type_of()),
+            (Held::Row(row), [field]) => {
+                let Some((at, column)) = row.column(field) else {
+                    let name = parts[..own].join(".");
+                    return Err(row.without(&name, field));
+                };
+                (Some(at), (column.oid, column.modifier))
+            }
+            _ => return Ok(None),
+        };
+        if oid == 0 {
+            let name = parts.join(".");
+            return Err(QueryError::internal(format!("variable {name} has no type")));
+        }
+        Ok(Some(self.parameter(Asked {
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+            slot,
+            column,
+            oid,
+            modifier,
+        })))
+    }
+}

@@ -1,0 +1,260 @@
+//! PL/pgSQL. What statements answer is what PostgreSQL 15 has answered to them.
+
+mod do_blocks;
+mod elements;
+mod functions;
+mod more;
+
+use crate::fixture::{Connection, Server};
+
+/// A statement and its answers.
+type Case = (&'static str, &'static [&'static str]);
+
+/// Asserts that each statement is answered like this, without the descriptions of rows.
+fn are_answered(client: &mut Connection, cases: &[Case]) {
+    let mut wrong = String::new();
+    for (sql, expected) in cases {
+        let mut answers = client.query(sql);
+        answers.retain(|answer| !answer.starts_with("T ") && !answer.starts_with("C SELECT"));
+        for answer in &mut answers {
+            if let Some(from) = answer.find(" [position") {
+                let to = answer[from..]
+                    .find(']')
+                    .map_or(answer.len(), |at| from + at + 1);
+                answer.replace_range(from..to, "");
+            }
+        }
+        if answers != *expected {
+            wrong += &format!("{sql}\n    wanted {expected:?}\n    got    {answers:?}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn do_blocks_answer_as_in_postgresql() {
+    let server = Server::new();
+    let mut client = server.connect();
+    are_answered(&mut client, do_blocks::CASES);
+    are_answered(&mut client, elements::CASES);
+}
+
+#[test]
+fn functions_answer_as_in_postgresql() {
+    let server = Server::new();
+    let mut client = server.connect();
+    are_answered(&mut client, functions::CASES);
+}
+
+#[test]
+fn bodies_of_all_kinds_answer_as_in_postgresql() {
+    let server = Server::new();
+    let mut client = server.connect();
+    are_answered(&mut client, more::CASES);
+}
+
+#[test]
+fn nobody_takes_the_server() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key, v text)");
+    client.tag("set statement_timeout = '200ms'");
+    for body in [
+        "begin loop null; end loop; end",
+        "begin while true loop end loop; end",
+        "declare n int; begin loop select count(*) into n from t; end loop; end",
+        "begin loop begin perform 1/0; exception when others then null; end; end loop; end",
+        "begin for i in 1..2000000000 loop null; end loop; end",
+        "begin loop begin perform pg_sleep(60); exception when query_canceled then null; end; end loop; end",
+        "begin perform pg_sleep(60); end",
+    ] {
+        let error = client.error(&format!("do $$ {body} $$"));
+        assert!(error.starts_with("57014 "), "{body}: {error}");
+    }
+    client.tag("reset statement_timeout");
+    let grows = "declare s text := 'x'; begin loop s := s || s; end loop; end";
+    let error = client.error(&format!("do $$ {grows} $$"));
+    assert!(
+        error.starts_with("53200 ") || error.starts_with("54000 "),
+        "{error}"
+    );
+    let talks = "begin loop raise notice 'x'; end loop; end";
+    let error = client.error(&format!("do $$ {talks} $$"));
+    assert!(error.starts_with("54000 "), "{error}");
+    assert_eq!(client.rows("select 1"), ["1"]);
+}
+
+#[test]
+fn a_block_is_all_or_nothing() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key)");
+    let error = client.error("do $$ begin insert into t values (1); end $$; select 1 / 0");
+    assert!(error.starts_with("22012 "), "{error}");
+    assert_eq!(client.rows("select count(*) from t"), ["0"]);
+    // A handler takes back its own block only.
+    client.tag(
+        "do $$ begin insert into t values (1);
+           begin insert into t values (2); insert into t values (1);
+           exception when unique_violation then insert into t values (3); end;
+         end $$",
+    );
+    assert_eq!(client.rows("select id from t order by id"), ["1", "3"]);
+    client.tag("begin");
+    client.tag("savepoint a");
+    client.error("do $$ begin insert into t values (9); perform 1 / 0; end $$");
+    assert_eq!(client.status(), 'E');
+    client.tag("rollback to a");
+    client.tag("do $$ begin insert into t values (10); end $$");
+    client.tag("commit");
+    assert_eq!(client.rows("select max(id) from t"), ["10"]);
+    let error = client.error("do language sql 'select 1'");
+    assert!(error.starts_with("0A000 "), "{error}");
+    // What is not there says so.
+    for body in [
+        "begin commit; end",
+        "begin savepoint a; end",
+        "begin copy t to stdout; end",
+        "declare a int[]; begin a[1:2] := a; end",
+    ] {
+        let error = client.error(&format!("do $$ {body} $$"));
+        assert!(error.starts_with("0A000 "), "{body}: {error}");
+    }
+}
+
+#[test]
+fn calls_have_limits_and_stand_where_they_are_made_once() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key, v int)");
+    client.tag("insert into t values (1, 1), (2, 2)");
+    client.tag(
+        "create function again(n int) returns int language plpgsql as
+             $$ begin return again(n + 1); end $$;
+         create function many() returns setof text language plpgsql as
+             $$ begin loop return next repeat('x', 1000000); end loop; end $$;
+         create function one(a int) returns int language plpgsql as
+             $$ begin insert into t values (a + 100, 0); return a; end $$",
+    );
+    let error = client.error("select again(1)");
+    assert!(error.starts_with("54001 "), "{error}");
+    let error = client.error("select count(*) from many()");
+    assert!(error.starts_with("53200 "), "{error}");
+    for misplaced in [
+        "select one(id) from t",
+        "select one(1) from t",
+        "select id from t where id = one(1)",
+        "select case when false then one(1) else 0 end",
+        "select coalesce(1, one(1))",
+        "select true or one(1) = 1",
+        "select one(1) limit 0",
+        "select one(1) where false",
+        "select (select one(1))",
+        "select one(1) union select 1",
+        "update t set v = one(1)",
+        "delete from t where v = one(1)",
+        "insert into t select one(1), 2",
+        "insert into t values (1, 1) on conflict (id) do update set v = one(1)",
+        "insert into t values (3, 3) returning one(1)",
+        "create table u (a int default one(1)); insert into u default values",
+        "create view w as select one(1)",
+        "select * from t, one(1)",
+        "select * from t left join one(1) on false",
+        "with q as (select one(1)) select 1",
+        "select again(1), many()",
+        "explain analyze select one(1)",
+    ] {
+        let error = client.error(misplaced);
+        assert!(
+            error.starts_with("0A000 ") || error.starts_with("42883 "),
+            "{misplaced}: {error}"
+        );
+    }
+    // None of them was made.
+    assert_eq!(client.rows("select max(id) from t"), ["2"]);
+}
+
+#[test]
+fn a_call_is_a_part_of_its_statement() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key)");
+    client.tag(
+        "create function put(a int) returns int language plpgsql as
+             $$ begin insert into t values (a); return a; end $$",
+    );
+    let error = client.error("select put(1), 1 / (put(2) - 2)");
+    assert!(error.starts_with("22012 "), "{error}");
+    assert_eq!(client.rows("select count(*) from t"), ["0"]);
+    client.tag("begin");
+    client.tag("select put(1)");
+    client.tag("savepoint a");
+    client.error("select put(1)");
+    client.tag("rollback to a");
+    client.tag("commit");
+    assert_eq!(client.rows("select id from t"), ["1"]);
+    client.tag("begin read only");
+    let error = client.error("select put(5)");
+    assert!(error.starts_with("25006 "), "{error}");
+    client.tag("rollback");
+    // Through the extended protocol, with parameters and a description.
+    client
+        .parse("s", "select put($1) as given, $2::text", &[])
+        .unwrap();
+    assert_eq!(
+        client.describe("s").unwrap(),
+        ["t 23 25", "T given:23 text:25"]
+    );
+    client.bind("", "s", &[Some("7"), Some("x")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["D 7|x", "C SELECT 1"]);
+    client.sync().unwrap();
+    client.bind("", "s", &[Some("7"), Some("x")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap_err().sqlstate, "23505");
+    client.sync().unwrap();
+    assert_eq!(client.rows("select count(*) from t where id = 7"), ["1"]);
+    // A function that was made anew is another one, for prepared statements, too.
+    client.tag("prepare p as select put(1000)");
+    client.tag(
+        "create or replace function put(a int) returns int language plpgsql as
+             $$ begin return -a; end $$",
+    );
+    assert_eq!(client.rows("execute p"), ["-1000"]);
+    client.tag("drop table t");
+    client.tag("create table t (id text)");
+    client.tag(
+        "create or replace function put(a int) returns int language plpgsql as
+             $$ begin insert into t values ('n' || a); return 0; end $$",
+    );
+    assert_eq!(client.rows("execute p"), ["0"]);
+    assert_eq!(client.rows("select id from t"), ["n1000"]);
+}
+
+#[test]
+fn functions_are_there_after_a_restart_and_have_rights() {
+    let device = std::sync::Arc::new(thermocline_device::SimulatedDevice::new());
+    let server = Server::on(&device);
+    let mut client = server.connect();
+    client.tag(
+        "create function twice(a int, out b int) language plpgsql stable as
+             $$ begin b := a * 2; end $$",
+    );
+    let definition = client.rows("select pg_get_functiondef('twice'::regproc)");
+    drop(client);
+    drop(server);
+    let server = Server::on(&device);
+    let mut client = server.connect();
+    assert_eq!(client.rows("select twice(4)"), ["8"]);
+    assert_eq!(
+        client.rows("select pg_get_functiondef('twice'::regproc)"),
+        definition
+    );
+    client.tag("create role other");
+    client.tag("revoke execute on function twice(int) from public");
+    client.tag("set role other");
+    let error = client.error("select twice(4)");
+    assert!(error.starts_with("42501 "), "{error}");
+    client.tag("reset role");
+    client.tag("grant execute on function twice(int) to other");
+    client.tag("set role other");
+    assert_eq!(client.rows("select twice(4)"), ["8"]);
+}
