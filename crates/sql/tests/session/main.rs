@@ -22,6 +22,8 @@ mod functions;
 mod generated;
 mod identity;
 mod idle_plans;
+mod index_expressions;
+mod index_walk;
 mod inner;
 mod join_order;
 mod kept_names;
