@@ -18,6 +18,7 @@ mod generated;
 mod grant;
 mod identity;
 mod index;
+mod label;
 mod like;
 mod lock;
 mod mentioned;

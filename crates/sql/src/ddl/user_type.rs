@@ -11,6 +11,7 @@ use thermocline_storage::types::DataType;
 
 use super::attribute::{attributes_of, few_enough, is_new, live, no_attribute};
 use super::dependents::quote_ident;
+use super::index::indexes_over;
 use super::{Definition, mentioned, names, no_schema};
 use crate::error::{Result, SqlError};
 use crate::parse::user_type::{AlterType, Neighbour, TypeCommand};
@@ -233,6 +234,7 @@ impl Definition<'_> {
                     return Err(SqlError::new("42710", message));
                 }
                 labels[at].1.clone_from(to);
+                self.label_is_kept_by_none(&def, from)?;
             }
             AlterType::Attributes(changes) => {
                 for change in changes {
@@ -460,7 +462,19 @@ impl Definition<'_> {
                     hanging.push(Hanging::Check(Arc::clone(table), at));
                 }
             }
+            // With a column that goes its indexes go, too.
+            let mut with_columns = Vec::new();
+            for one in &hanging {
+                if let Hanging::Column(of, at, _) = one
+                    && of.oid == table.oid
+                {
+                    with_columns.extend(indexes_over(table, *at)?);
+                }
+            }
             for (at, index) in table.indexes.iter().enumerate() {
+                if with_columns.contains(&index.oid) {
+                    continue;
+                }
                 let mut computed = index.columns.iter().map(|column| &table.columns[*column]);
                 let hangs = |column: &ColumnDef| match (column.computed(), column.data_type) {
                     (None, _) => Ok(false),

@@ -238,10 +238,19 @@ fn what_an_index_cannot_be_made_of() {
         error.starts_with("54011 cannot use more than 32 columns"),
         "{error}"
     );
+    // A type that only an index names.
+    client.tag("create index by_mood on t ((case when a > 0 then 'low'::mood end))");
     let error = client.error("drop type mood");
+    assert!(error.starts_with("2BP01"), "{error}");
+    let error = client.error("alter type mood rename value 'low' to 'lower'");
     assert!(
-        error.starts_with("2BP01") && error.contains("index t_coalesce_idx"),
+        error.starts_with("0A000 cannot rename label \"low\""),
         "{error}"
+    );
+    client.tag("alter table t drop column m; drop type mood cascade");
+    assert_eq!(
+        client.rows("select count(*) from pg_indexes where indexname = 'by_mood'"),
+        ["0"]
     );
     // A row for which it cannot be computed is refused.
     client.tag("create index on t ((10 / (a - 5)))");

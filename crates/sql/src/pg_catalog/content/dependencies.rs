@@ -203,7 +203,8 @@ impl Found<'_> {
             }
             columns.sort_unstable();
             columns.dedup();
-            if columns.is_empty() {
+            let mut plain = table.key_of(index).iter().chain(&index.include);
+            if plain.all(|column| !table.columns[*column].is_seen()) {
                 self.add(of, (class, table.oid, 0), AUTO);
             }
             for column in columns {
