@@ -6,7 +6,8 @@ use std::sync::Arc;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{ColumnDef, Hidden, IndexDef, IndexKind, Table, TableDef};
 use thermocline_query::tree::{self, ExprKind};
-use thermocline_query::types::format_type;
+use thermocline_query::types::domain::base;
+use thermocline_query::types::{format_type, ids};
 use thermocline_storage::types::DataType;
 
 use super::create_table::{COLUMNS_MAX, INDEX_COLUMNS_MAX, position, with_key};
@@ -291,7 +292,9 @@ fn index_kind(method: Option<&str>) -> Result<IndexKind> {
 
 /// The type of the column that has an expression's values.
 fn key_type(expr: &tree::Expr) -> Result<DataType> {
-    let data_type = held(expr.oid, expr.modifier).filter(DataType::has_key);
+    // A `char` without a length is stored without its blanks, which its value has.
+    let is_whole = expr.modifier >= 0 || base(expr.oid) != ids::BPCHAR;
+    let data_type = held(expr.oid, expr.modifier).filter(|of| is_whole && of.has_key());
     data_type.ok_or_else(|| {
         SqlError::unsupported(
             format!(

@@ -221,6 +221,11 @@ fn what_an_index_cannot_be_made_of() {
         let shown = client.error(sql);
         assert!(shown.starts_with(error), "{sql}: {shown}");
     }
+    let error = client.error("create index on t (coalesce(b::char(3), 'x'))");
+    assert!(
+        error.starts_with("0A000 an index over an expression of type character"),
+        "{error}"
+    );
     // Nothing is left behind, and what is beyond a predicate is not computed.
     let columns = "select count(*) from pg_attribute where attrelid = 't'::regclass and attnum > 0";
     assert_eq!(client.rows(columns), ["5"]);
