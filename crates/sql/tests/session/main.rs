@@ -22,6 +22,7 @@ mod functions;
 mod generated;
 mod identity;
 mod idle_plans;
+mod index_changes;
 mod index_expressions;
 mod index_walk;
 mod inner;
