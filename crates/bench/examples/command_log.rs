@@ -51,6 +51,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
             primary: true,
             constraint: true,
             kind: IndexKind::Hash,
+            include: Vec::new(),
         }],
         checks: Vec::new(),
         partition_key: vec![0],

@@ -107,6 +107,7 @@ fn define(db: &Arc<Database>, name: &str) {
         primary: number == 0,
         constraint: number == 0,
         kind,
+        include: Vec::new(),
     };
     let def = TableDef {
         oid: db.allocate_oid(),

@@ -103,6 +103,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
             primary: true,
             constraint: true,
             kind: IndexKind::Hash,
+            include: Vec::new(),
         }],
         checks: Vec::new(),
         partition_key: vec![0],

@@ -53,7 +53,7 @@ pub use catalog::table_lock::LockMode;
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
 pub use catalog::view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
 pub use catalog::{
-    Catalog, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
+    Catalog, CheckDef, ColumnDef, ForeignKeyDef, Hidden, Identity, IndexDef, IndexKind, LostLayout,
     ReferenceAction, SchemaDef, SequenceDef, Table, TableDef,
 };
 pub use catalog::{authority, comment, ddl, function, user_type};

@@ -120,6 +120,7 @@ fn directory_with_definitions() -> (Files, Rows) {
         primary: false,
         constraint: false,
         kind: IndexKind::BTree,
+        include: Vec::new(),
     };
     let change = Change::CreateIndex {
         table: t.def.oid,

@@ -157,6 +157,7 @@ impl Script {
                     primary: false,
                     constraint: false,
                     kind: IndexKind::Hash,
+                    include: Vec::new(),
                 },
             }),
             n if n % 30 == 29 => self.together(n, rows),

@@ -29,6 +29,7 @@ fn index(db: &Database, name: &str, unique: bool) -> IndexDef {
         primary: false,
         constraint: false,
         kind: IndexKind::BTree,
+        include: Vec::new(),
     }
 }
 

@@ -270,6 +270,7 @@ fn keys_beyond_32_bits_and_tables_with_more_indexes_are_read_first() {
         primary: false,
         constraint: false,
         kind: IndexKind::BTree,
+        include: Vec::new(),
     };
     ddl(
         &db,

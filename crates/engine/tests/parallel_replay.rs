@@ -241,6 +241,7 @@ impl Run {
                     } else {
                         IndexKind::BTree
                     },
+                    include: Vec::new(),
                 };
                 let table = t.def.oid;
                 ddl(&self.db, Change::CreateIndex { table, index }).expect("makes the index");

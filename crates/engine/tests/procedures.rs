@@ -31,6 +31,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         primary: unique,
         constraint: unique,
         kind,
+        include: Vec::new(),
     };
     let def = TableDef {
         oid: db.allocate_oid(),
@@ -565,6 +566,7 @@ proptest! {
                         primary: false,
                         constraint: false,
                         kind: IndexKind::BTree,
+                        include: Vec::new(),
                     };
                     let change = Change::CreateIndex { table: accounts.def.oid, index };
                     ddl(&db, change).expect("the index is made");
@@ -612,6 +614,7 @@ fn an_index_completed_for_a_command_leads_to_rows_that_commit_after_it() {
         primary: false,
         constraint: false,
         kind: IndexKind::BTree,
+        include: Vec::new(),
     };
     let change = Change::CreateIndex {
         table: accounts.def.oid,

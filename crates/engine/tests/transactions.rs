@@ -420,6 +420,7 @@ fn an_index_is_built_over_what_is_there() {
         primary: false,
         constraint: false,
         kind: IndexKind::BTree,
+        include: Vec::new(),
     };
     let create = |unique| Change::CreateIndex {
         table: t.def.oid,

@@ -149,14 +149,25 @@ pub struct Conflict {
 }
 
 /// Which indexes tell a conflict.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Arbiter {
     /// All that are unique.
     All,
-    /// The unique ones of these columns.
-    Columns(Vec<usize>),
+    /// The unique ones that are made of this.
+    Of(Box<Inference>),
     /// The one of this constraint.
     Constraint(Arc<str>),
+}
+
+/// What ON CONFLICT says of an index. Relation 0 is the table.
+#[derive(Clone, Debug)]
+pub struct Inference {
+    /// Its columns.
+    pub columns: Vec<usize>,
+    /// Its expressions.
+    pub exprs: Vec<Expr>,
+    /// What implies its predicate, if it is a partial one.
+    pub filter: Option<Expr>,
 }
 
 /// DO UPDATE. Relation 0 is the row that is there, relation 1 the one that was to be inserted.

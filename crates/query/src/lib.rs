@@ -10,6 +10,7 @@
 //! | `operators`, `casts` | rows of `pg_operator` and `pg_cast` |
 //! | `domain` | whether a value is one of a domain |
 //! | `immutable` | whether an expression may be computed once and kept |
+//! | `implied` | whether conditions imply another |
 //! | `change` | what statements that change rows mean |
 //! | `serial` | values as bytes |
 //! | `call` | what a function knows beside its arguments |
@@ -26,6 +27,7 @@ pub mod error;
 pub mod evaluate;
 pub mod functions;
 pub mod immutable;
+pub mod implied;
 pub mod operators;
 pub mod parse;
 pub mod serial;

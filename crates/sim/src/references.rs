@@ -87,6 +87,7 @@ fn definitions(world: &World, db: &Database) -> [TableDef; 2] {
         } else {
             IndexKind::BTree
         },
+        include: Vec::new(),
     });
     child.foreign_keys.push(ForeignKeyDef {
         oid: db.allocate_oid(),

@@ -141,6 +141,7 @@ impl IndexShape {
             primary: false,
             constraint: false,
             kind: kind(self.hash),
+            include: Vec::new(),
         }
     }
 
@@ -208,6 +209,7 @@ pub fn table_def(
         primary: true,
         constraint: true,
         kind: kind(shape.primary_hash),
+        include: Vec::new(),
     }];
     indexes.extend(shape.indexes.iter().map(|index| index.def(db)));
     TableDef {

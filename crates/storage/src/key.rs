@@ -20,6 +20,13 @@ use crate::value::{ValueRef, canonical_double};
 const PRESENT: u8 = 1;
 /// Instead of a value.
 const NULL: u8 = 2;
+
+/// Whether a key's first column is NULL, where that column is nullable and ascends.
+#[inline]
+#[must_use]
+pub fn begins_with_null(key: &[u8]) -> bool {
+    key.first() == Some(&NULL)
+}
 /// After text and bytes; smaller than any escaped byte that could follow.
 const TERMINATOR: [u8; 2] = [0, 1];
 /// What a byte 0 within text or bytes becomes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, TableScanBuilder};
 use thermocline_query::error::{QueryError, Result};
-use thermocline_query::tree::{Expr, ExprKind, From, Query, Relation, RelationKind};
+use thermocline_query::tree::{Column, Expr, ExprKind, From, Query, Relation, RelationKind};
 use thermocline_query::types::ids;
 
 use super::plan::{df, project};
@@ -145,13 +145,16 @@ impl Lowerer<'_> {
         Ok((applied.outer.joined(applied.inner, kind, on)?, applied.more))
     }
 
-    fn is_used(&self, relation: usize, column: usize) -> bool {
-        self.scopes
-            .last()
-            .and_then(|scope| scope.used.get(relation))
-            .and_then(|used| used.columns.get(column))
-            .copied()
-            .unwrap_or(false)
+    /// The type that a column of a table is read as, if it is. One that no name leads to says none itself.
+    fn read_as(&self, relation: usize, place: usize, column: &Column) -> Option<u32> {
+        let used = self.scopes.last()?.used.get(relation)?;
+        let by_itself = used.columns.get(place).copied().flatten();
+        match column.is_dropped() {
+            true => by_itself,
+            false => by_itself
+                .or(used.whole.then_some(column.oid))
+                .and(Some(column.oid)),
+        }
     }
 
     fn table(
@@ -162,8 +165,8 @@ impl Lowerer<'_> {
     ) -> Result<(Rel, Vec<Option<usize>>)> {
         let mut columns = Vec::with_capacity(relation.columns.len());
         for (at, column) in relation.columns.iter().enumerate() {
-            let used = self.is_used(place, at) && !column.is_dropped();
-            columns.push(used.then(|| self.fresh(column.oid)));
+            let read = self.read_as(place, at, column);
+            columns.push(read.map(|oid| self.fresh(oid)));
         }
         let used = columns
             .iter()

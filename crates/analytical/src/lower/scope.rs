@@ -58,7 +58,8 @@ pub(super) struct Scope {
 /// Which columns of a relation are used.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Used {
-    pub columns: Vec<bool>,
+    /// Of those that are read by themselves, the types that they are read as.
+    pub columns: Vec<Option<u32>>,
     pub whole: bool,
 }
 
@@ -68,7 +69,7 @@ pub(super) fn used_columns(query: &Query) -> Vec<Used> {
         .relations
         .iter()
         .map(|relation| Used {
-            columns: vec![false; relation.columns.len()],
+            columns: vec![None; relation.columns.len()],
             whole: false,
         })
         .collect();
@@ -77,15 +78,12 @@ pub(super) fn used_columns(query: &Query) -> Vec<Used> {
             return;
         };
         match column {
-            Some(column) => {
-                if let Some(flag) = used.columns.get_mut(column) {
-                    *flag = true;
+            Some((column, oid)) => {
+                if let Some(read) = used.columns.get_mut(column) {
+                    *read = Some(oid);
                 }
             }
-            None => {
-                used.whole = true;
-                used.columns.iter_mut().for_each(|flag| *flag = true);
-            }
+            None => used.whole = true,
         }
     });
     used
@@ -105,8 +103,8 @@ pub(super) fn relations_of_relation(relation: &Relation, found: &mut BTreeSet<us
     });
 }
 
-/// Tells of columns of the query `depth` further out: the relation, and the column or all.
-type Tell<'f> = &'f mut dyn FnMut(usize, Option<usize>);
+/// Tells of columns of the query `depth` further out: the relation, and the column and its type, or all.
+type Tell<'f> = &'f mut dyn FnMut(usize, Option<(usize, u32)>);
 
 fn in_query(query: &Query, depth: usize, tell: Tell<'_>) {
     for common in &query.with {
@@ -141,7 +139,7 @@ fn in_expr(expr: &Expr, depth: usize, tell: Tell<'_>) {
             level,
             relation,
             column,
-        } if *level == depth => tell(*relation, Some(*column)),
+        } if *level == depth => tell(*relation, Some((*column, expr.oid))),
         ExprKind::WholeRow { level, relation } if *level == depth => tell(*relation, None),
         ExprKind::Subquery(subquery) => in_query(&subquery.query, depth + 1, tell),
         _ => {}

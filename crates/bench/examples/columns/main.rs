@@ -202,6 +202,7 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
             primary: true,
             constraint: true,
             kind: IndexKind::BTree,
+            include: Vec::new(),
         }],
         checks: Vec::new(),
         partition_key: vec![0],

@@ -121,6 +121,7 @@ impl TableSpec {
                     true => IndexKind::BTree,
                     false => IndexKind::Hash,
                 },
+                include: Vec::new(),
             });
         }
         for (name, names) in self.indexes {
@@ -132,6 +133,7 @@ impl TableSpec {
                 primary: false,
                 constraint: false,
                 kind: IndexKind::BTree,
+                include: Vec::new(),
             });
         }
         let partition_key = self.places(&columns, self.partition)?;

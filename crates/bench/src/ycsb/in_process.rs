@@ -238,6 +238,7 @@ fn create(
             primary: true,
             constraint: true,
             kind,
+            include: Vec::new(),
         }],
         checks: Vec::new(),
         partition_key: vec![0],

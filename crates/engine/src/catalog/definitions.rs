@@ -68,6 +68,18 @@ pub const UNLOAD_PRIORITY: &str = "unload_priority";
 pub const UNLOAD_PRIORITY_MAX: u8 = 9;
 const UNLOAD_PRIORITY_DEFAULT: u8 = 5;
 
+/// What a column that only indexes read stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden {
+    /// The expression that is indexed, or the predicate, as its text.
+    pub text: String,
+    /// What PostgreSQL calls a column of such an index.
+    pub name: String,
+    /// It is a predicate: the column has a value for rows within it, and NULL for all others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub predicate: bool,
+}
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnDef {
@@ -98,6 +110,9 @@ pub struct ColumnDef {
     /// place, so that those after it have theirs and no row is written anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
+    /// Only indexes read it: a generated column that statements see as one that was dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
     /// Where it is kept, of a column table.
     #[serde(default, skip_serializing_if = "Residence::is_default")]
     pub residence: Residence,
@@ -118,8 +133,48 @@ impl ColumnDef {
             missing: Value::Null,
             added_in: 0,
             dropped: false,
+            hidden: None,
             residence: Residence::ByUse,
         }
+    }
+
+    /// A column of this place that indexes alone read, computed by `computed`.
+    #[must_use]
+    pub fn hidden(place: usize, data_type: DataType, hidden: Hidden, computed: String) -> Self {
+        Self {
+            default: Some(computed),
+            generated: true,
+            hidden: Some(hidden),
+            ..Self::new(dropped_name(place), data_type)
+        }
+    }
+
+    /// What it is computed by, if only indexes read it.
+    #[must_use]
+    pub fn computed(&self) -> Option<&str> {
+        self.generation().filter(|_| self.hidden.is_some())
+    }
+
+    /// As messages and plans name it: a column that only indexes read by what it stands for.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        match &self.hidden {
+            Some(hidden) => &hidden.text,
+            None => &self.name,
+        }
+    }
+
+    /// Whether statements see it.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        !self.dropped && self.hidden.is_none()
+    }
+
+    /// Whether it says of rows that they are within the predicate of a partial index.
+    #[must_use]
+    pub fn is_predicate(&self) -> bool {
+        let mut hidden = self.hidden.iter();
+        hidden.any(|hidden| hidden.predicate)
     }
 
     /// The text that it is computed by, if it is a generated column.
@@ -161,7 +216,8 @@ pub struct IndexDef {
     pub oid: u32,
     /// Name.
     pub name: String,
-    /// Positions of the indexed columns.
+    /// Positions of the indexed columns. Of a partial index the first is that of its predicate, which
+    /// is NULL for rows beyond it: they conflict with none, and have no entries.
     pub columns: Vec<usize>,
     /// No two rows may have equal keys (rows with a NULL in the key may).
     pub unique: bool,
@@ -171,6 +227,9 @@ pub struct IndexDef {
     pub constraint: bool,
     /// Hash or B+tree.
     pub kind: IndexKind,
+    /// INCLUDE: columns that the definition names beside the key. Nothing is made of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<usize>,
 }
 
 /// A CHECK constraint.
@@ -325,10 +384,43 @@ impl TableDef {
             .unwrap_or(UNLOAD_PRIORITY_DEFAULT)
     }
 
-    /// The columns that there are, with their positions: all but those that were dropped.
+    /// The columns that statements see, with their positions: all but those that were dropped, and
+    /// those that only indexes read.
     pub fn live_columns(&self) -> impl DoubleEndedIterator<Item = (usize, &ColumnDef)> {
         let all = self.columns.iter().enumerate();
-        all.filter(|(_, column)| !column.dropped)
+        all.filter(|(_, column)| column.is_seen())
+    }
+
+    /// The place of the column that says which rows are in an index, if that is a partial one.
+    #[must_use]
+    pub fn predicate_of(&self, index: &IndexDef) -> Option<usize> {
+        let first = index.columns.first().copied();
+        first.filter(|column| self.columns[*column].is_predicate())
+    }
+
+    /// What the keys of an index are made of, without its predicate.
+    #[must_use]
+    pub fn key_of<'i>(&self, index: &'i IndexDef) -> &'i [usize] {
+        match self.predicate_of(index) {
+            Some(_) => &index.columns[1..],
+            None => &index.columns,
+        }
+    }
+
+    /// Drops the columns that no index reads any more, of those that only indexes read. Whether
+    /// there were some.
+    pub fn drop_unread(&mut self) -> bool {
+        let is_read = |column: &usize| {
+            let mut indexes = self.indexes.iter();
+            indexes.any(|index| index.columns.contains(column))
+        };
+        let hidden = |column: &usize| self.columns[*column].hidden.is_some();
+        let all = 0..self.columns.len();
+        let unread: Vec<usize> = all.filter(|at| hidden(at) && !is_read(at)).collect();
+        for column in &unread {
+            self.drop_column(*column);
+        }
+        !unread.is_empty()
     }
 
     /// The positions of the columns that there are.
@@ -375,7 +467,9 @@ impl TableDef {
     pub(crate) fn take_storage(&mut self, storage: u32) {
         self.storage = storage;
         let first = self.indexes.first();
-        let hashed = first.filter(|index| index.kind == IndexKind::Hash);
+        let hashed = first.filter(|index| {
+            index.kind == IndexKind::Hash && !super::partial::is_computed(self, index)
+        });
         self.fingerprinted = hashed.map(|index| index.oid);
     }
 

@@ -34,12 +34,13 @@ mod asked_for;
 mod definitions;
 mod layouts;
 mod objects;
+mod partial;
 mod sound;
 mod violation;
 
 pub use self::definitions::{
-    AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
-    ReferenceAction, Residence, SchemaDef, SequenceDef, TableDef, UNLOAD_PRIORITY,
+    AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Hidden, Identity, IndexDef, IndexKind,
+    LostLayout, ReferenceAction, Residence, SchemaDef, SequenceDef, TableDef, UNLOAD_PRIORITY,
     UNLOAD_PRIORITY_MAX,
 };
 pub(crate) use self::objects::{
@@ -93,6 +94,8 @@ pub struct Table {
     pub(crate) referrals: Arc<AtomicU64>,
     /// Per foreign key, the shape of its columns.
     reference_shapes: Vec<KeyShape>,
+    /// Which indexes are partial ones.
+    partial: Vec<bool>,
 }
 
 impl Table {
@@ -145,6 +148,7 @@ fn knows_keys(def: &TableDef) -> bool {
         )
     };
     let keeps_keys = match index.kind {
+        _ if partial::is_computed(def, index) => false,
         IndexKind::BTree => true,
         IndexKind::Hash => {
             // The fingerprint is a part of what is known of the key.
@@ -196,6 +200,7 @@ impl Table {
             removals: Arc::default(),
             referrals: Arc::default(),
             reference_shapes,
+            partial: partial::partial(&def),
             def,
         }
     }

@@ -10,7 +10,8 @@ impl TableDef {
     /// What is wrong with it, in words.
     fn fault(&self) -> Option<&'static str> {
         let is_column = |column: &usize| *column < self.columns.len();
-        let mut indexed = self.indexes.iter().flat_map(|index| &index.columns);
+        let all = self.indexes.iter();
+        let mut indexed = all.flat_map(|index| index.columns.iter().chain(&index.include));
         if !indexed.all(is_column) {
             return Some("an index is of a column that it has not");
         }

@@ -13,7 +13,10 @@ impl Table {
             schema: self.def.schema.as_str().into(),
             table: self.def.name.clone(),
             constraint: def.name.clone(),
-            detail: format!("{} already exists.", shown(self, &def.columns, tuple)),
+            detail: format!(
+                "{} already exists.",
+                shown(self, self.def.key_of(def), tuple)
+            ),
             building: false,
         }
     }
@@ -63,7 +66,7 @@ fn shown(table: &Table, columns: &[usize], tuple: &[u8]) -> String {
         let def = &table.def.columns[column];
         let mut text = Vec::new();
         write_text(table.value(tuple, column), &def.data_type, &mut text);
-        names.push(def.name.as_str());
+        names.push(def.shown());
         values.push(String::from_utf8_lossy(&text).into_owned());
     }
     format!("Key ({})=({})", names.join(", "), values.join(", "))

@@ -138,7 +138,7 @@ impl Parts {
         let shown = of_columns.into_iter().zip(columns);
         reports.extend(
             shown
-                .filter(|(_, column)| !column.dropped)
+                .filter(|(_, column)| column.is_seen())
                 .map(|(report, _)| report),
         );
         Ok(())

@@ -45,7 +45,7 @@ impl Parts {
                 indexes.any(|index| index.columns.first() == Some(&place))
             };
             let columns = table.def.columns.iter().enumerate();
-            let shown = columns.filter(|(_, column)| !column.dropped);
+            let shown = columns.filter(|(_, column)| column.is_seen());
             reports.extend(shown.map(|(place, column)| ColumnUseReport {
                 schema: table.def.schema.clone(),
                 table: table.def.name.clone(),

@@ -94,7 +94,9 @@ impl Parts {
                                 return;
                             }
                         }
-                        if let Err(error) = index.insert(&key, row.row()) {
+                        if table.has_entry(position, &key)
+                            && let Err(error) = index.insert(&key, row.row())
+                        {
                             failed = Some(error);
                         }
                     })
@@ -163,7 +165,9 @@ impl Parts {
             if let Some(tuple) = committed {
                 key.clear();
                 table.index_key_of(position, &tuple, &mut key);
-                index.insert(&key, at.1.row())?;
+                if table.has_entry(position, &key) {
+                    index.insert(&key, at.1.row())?;
+                }
             }
         }
         Ok(())

@@ -282,6 +282,9 @@ impl<'c, 'a> Call<'c, 'a> {
                 hint: "Drop the constraints, and check the values in the procedure.",
             });
         }
+        if def.columns.iter().any(|column| column.hidden.is_some()) {
+            return Err(self.refused(table, "which has indexes over expressions or partial ones"));
+        }
         if def.columns.iter().any(|column| column.generated) {
             return Err(Error::Refused {
                 sqlstate: "0A000",

@@ -172,7 +172,9 @@ impl Replayer {
                     if let Some(slot) = rows.indexes_mut().iter_mut().find(|s| s.oid == def.oid) {
                         self.key.clear();
                         table.index_key_of(position, tuple, &mut self.key);
-                        slot.index.insert(&self.key, row.row())?;
+                        if table.has_entry(position, &self.key) {
+                            slot.index.insert(&self.key, row.row())?;
+                        }
                     }
                 }
                 // A draft's rows need no mark: they go with its storage.

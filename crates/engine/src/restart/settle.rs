@@ -112,7 +112,9 @@ impl Parts {
         self.each_row(table, partition, &mut |row, tuple| {
             key.clear();
             table.index_key_of(position, tuple, &mut key);
-            if let Err(error) = index.insert(&key, row) {
+            if table.has_entry(position, &key)
+                && let Err(error) = index.insert(&key, row)
+            {
                 failed = Some(error);
             }
         })?;

@@ -2,7 +2,8 @@
 //! catalog knows it.
 //!
 //! Here is what the two kinds have in common. Which rows an index leads to is its caller's: a row
-//! is in each index of its table from its insertion to its death, whether it is hot or cold.
+//! is in each index of its table from its insertion to its death, whether it is hot or cold. But
+//! it has no entry in a partial index while it is beyond the predicate ([`Table::has_entry`]).
 
 use thermocline_storage::btree::BTree;
 use thermocline_storage::hash_index::HashIndex;
@@ -98,7 +99,9 @@ impl IndexSlot {
         if keys.0 == keys.1 {
             return Ok(false);
         }
-        self.index.insert(&keys.1, row)?;
+        if table.has_entry(position, &keys.1) {
+            self.index.insert(&keys.1, row)?;
+        }
         self.index.remove(&keys.0, row);
         Ok(true)
     }

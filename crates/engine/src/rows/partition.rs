@@ -230,8 +230,8 @@ impl TablePartition {
     ) -> Result<()> {
         let oid = table.def.indexes[position].oid;
         match self.indexes_mut().iter_mut().find(|slot| slot.oid == oid) {
-            Some(slot) => slot.index.insert(key, row),
-            None => Ok(()),
+            Some(slot) if table.has_entry(position, key) => slot.index.insert(key, row),
+            _ => Ok(()),
         }
     }
 
@@ -258,7 +258,9 @@ impl TablePartition {
             };
             key.clear();
             table.index_key_of(position, tuple, key);
-            slot.index.insert(key, row)?;
+            if table.has_entry(position, key) {
+                slot.index.insert(key, row)?;
+            }
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
-    DeleteStmt, InsertStmt, OnConflictClause, RangeVar, ResTarget, ReturningClause, SelectStmt,
-    UpdateStmt,
+    DeleteStmt, InferClause, InsertStmt, OnConflictClause, RangeVar, ResTarget, ReturningClause,
+    SelectStmt, UpdateStmt,
 };
 use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 
@@ -19,8 +19,8 @@ use super::sql_function::Bodies;
 use super::{Analyzer, Catalog, Stored};
 use crate::call::Environment;
 use crate::change::{
-    Arbiter, Change, ChangeKind, Conflict, ConflictUpdate, Given, Insert, Overriding, Source,
-    Statement, Via,
+    Arbiter, Change, ChangeKind, Conflict, ConflictUpdate, Given, Inference, Insert, Overriding,
+    Source, Statement, Via,
 };
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, From, Query, Relation, RelationKind, Target};
@@ -555,33 +555,46 @@ impl Analyzer<'_> {
         Ok((columns, given))
     }
 
+    /// The index that ON CONFLICT means.
+    fn inference(&mut self, infer: &InferClause, changed: &Changed) -> Result<Inference> {
+        let mut columns = Vec::new();
+        let mut exprs = Vec::new();
+        for node in infer.index_elems().iter() {
+            let Node::IndexElem(element) = node else {
+                continue;
+            };
+            let Some(name) = element.name() else {
+                let expr = self.expr(element.expr())?;
+                let expr = self.decide_unknown(expr)?;
+                match expr.kind {
+                    ExprKind::Column {
+                        level: 0, column, ..
+                    } => columns.push(column),
+                    _ => exprs.push(expr),
+                }
+                continue;
+            };
+            let mut live = changed.live().into_iter();
+            let found = live.find(|place| *changed.columns[*place].name == *name);
+            columns.push(found.ok_or_else(|| {
+                let message = format!("column \"{name}\" does not exist");
+                QueryError::new("42703", message).at(infer.location)
+            })?);
+        }
+        let filter = self.condition(infer.where_clause(), Clause::Where)?;
+        Ok(Inference {
+            columns,
+            exprs,
+            filter,
+        })
+    }
+
     fn conflict(&mut self, clause: &OnConflictClause, changed: &Changed) -> Result<Conflict> {
         let arbiter = match clause.infer() {
             None => Arbiter::All,
             Some(infer) => match infer.conname() {
                 Some(name) => Arbiter::Constraint(Arc::from(name)),
-                None => {
-                    self.condition(infer.where_clause(), Clause::Where)?;
-                    let mut columns = Vec::new();
-                    for node in infer.index_elems().iter() {
-                        let Node::IndexElem(element) = node else {
-                            continue;
-                        };
-                        let Some(name) = element.name() else {
-                            return Err(QueryError::unsupported(
-                                "ON CONFLICT with an expression is not supported",
-                                "Name the columns of a unique index.",
-                            ));
-                        };
-                        let mut live = changed.live().into_iter();
-                        let found = live.find(|place| *changed.columns[*place].name == *name);
-                        columns.push(found.ok_or_else(|| {
-                            let message = format!("column \"{name}\" does not exist");
-                            QueryError::new("42703", message).at(infer.location)
-                        })?);
-                    }
-                    Arbiter::Columns(columns)
-                }
+                None => Arbiter::Of(Box::new(self.inference(infer, changed)?)),
             },
         };
         if clause.action != OnConflictAction::ONCONFLICT_UPDATE {
@@ -590,7 +603,7 @@ impl Analyzer<'_> {
                 update: None,
             });
         }
-        if arbiter == Arbiter::All {
+        if matches!(arbiter, Arbiter::All) {
             let message =
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name";
             return Err(QueryError::new("42601", message)

@@ -18,6 +18,7 @@ use thermocline_query::types::element_of;
 use thermocline_query::walk::{columns_read, columns_read_by};
 
 use super::facts::SessionFacts;
+use super::indexed::Indexed;
 pub(crate) use super::relations::Around;
 use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
@@ -96,6 +97,14 @@ pub(crate) fn bind_statement(
         let analyzed = analyze_statement(statement, &relations, &environment, declared);
         let mut analyzed = analyzed.map_err(|error| positioned(error, text))?;
         may_read(&mut analyzed.statement, &found, &environment)?;
+        let facts = &environment.session().facts;
+        let indexed = Indexed {
+            tables: &found.tables.borrow(),
+            catalog,
+            search_path: &facts.search_path,
+            actor: &facts.actor,
+        };
+        indexed.look(&mut analyzed.statement)?;
         Ok::<_, SqlError>(analyzed)
     })?;
     Ok(BoundStatement {

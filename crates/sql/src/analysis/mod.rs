@@ -3,11 +3,13 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `bind` | queries, changes of rows and views, analysed |
+//! | `indexed` | the columns of indexes in place of what they compute |
 //! | `relations` | what names mean, and the rights that it takes to read |
 //! | `facts` | what is known of the session |
 
 mod bind;
 mod facts;
+mod indexed;
 mod relations;
 
 pub(crate) use bind::{

@@ -470,9 +470,9 @@ fn stored_table(table: &Table) -> Stored {
     let columns = table.columns.iter().enumerate();
     let columns = columns.map(|(at, column)| Column {
         name: Arc::from(column.name.as_str()),
-        oid: match column.dropped {
-            true => 0,
-            false => column.type_oid(),
+        oid: match column.is_seen() {
+            true => column.type_oid(),
+            false => 0,
         },
         modifier: column.type_modifier(),
         origin: i16::try_from(at + 1).ok().map(|number| (table.oid, number)),

@@ -288,7 +288,7 @@ impl DisplayAs for SnapshotScanExec {
             .columns
             .iter()
             .map(|&column| match self.table.columns.get(column) {
-                Some(def) => def.name.as_str(),
+                Some(def) => def.shown(),
                 None => "row number",
             })
             .collect();

@@ -88,7 +88,8 @@ pub(super) fn check_immutable(expr: &tree::Expr) -> Result<()> {
 /// 42P10 for the WHERE of a COPY that reads a generated column, which the data does not have.
 pub(super) fn check_copy_filter(expr: &tree::Expr, table: &Table) -> Result<()> {
     let whole = expr.any(&mut |expr| matches!(expr.kind, ExprKind::WholeRow { .. }));
-    let first = table.columns.iter().find(|column| column.generated);
+    let mut seen = table.live_columns().map(|(_, column)| column);
+    let first = seen.find(|column| column.generated);
     let read = match whole {
         true => first.map(|def| &*def.name),
         false => generated_read(expr, table),
@@ -102,7 +103,7 @@ pub(super) fn check_copy_filter(expr: &tree::Expr, table: &Table) -> Result<()> 
 }
 
 /// A generated column that the expression reads.
-fn generated_read<'t>(expr: &tree::Expr, table: &'t Table) -> Option<&'t str> {
+pub(super) fn generated_read<'t>(expr: &tree::Expr, table: &'t Table) -> Option<&'t str> {
     let mut read = None;
     expr.any(&mut |expr| {
         if let ExprKind::Column { column, .. } = expr.kind {
@@ -126,7 +127,7 @@ impl BindContext<'_> {
     /// The generated columns of a table, and what each is computed by.
     pub(crate) fn generated_of(&self, table: &Arc<Table>) -> Result<Vec<(usize, Expr)>> {
         let mut all = Vec::new();
-        for (place, column) in table.live_columns() {
+        for (place, column) in table.columns.iter().enumerate() {
             let Some(text) = column.generation() else {
                 continue;
             };

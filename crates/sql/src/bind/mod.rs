@@ -4,6 +4,7 @@
 
 mod data_type;
 mod generated;
+mod index_key;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ mod tests;
 pub use data_type::TypeNames;
 pub(crate) use data_type::{column_type, type_of_text};
 pub(crate) use generated::{bind_generated, type_of_generation};
+pub(crate) use index_key::{IndexShape, index_expression, index_predicate};
 pub use scalar::{
     Clause, bind_argument, bind_check, bind_default, bind_filter, bind_next_value, bind_value_over,
     insert_target,

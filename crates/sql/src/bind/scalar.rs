@@ -19,6 +19,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::generated::{check_copy_filter, check_generation, check_immutable};
+use super::index_key::check_indexed;
 use super::{BindContext, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
@@ -37,6 +38,10 @@ pub enum Clause {
     Check,
     /// What a generated column is computed by.
     Generation,
+    /// What an index's keys are made of.
+    IndexExpression,
+    /// The WHERE of an index.
+    IndexPredicate,
     /// The USING of a column's new type.
     Transform,
     /// The WHERE of COPY FROM.
@@ -54,11 +59,18 @@ impl Clause {
             Self::Default => "DEFAULT expression",
             Self::Check => "check constraint",
             Self::Generation => "column generation expression",
+            Self::IndexExpression => "index expression",
+            Self::IndexPredicate => "index predicate",
             Self::Transform => "transform expression",
             Self::CopyFilter => "COPY FROM WHERE condition",
             Self::Execute => "EXECUTE parameter",
             Self::Call => "CALL argument",
         }
+    }
+
+    /// Whether an index is made of it.
+    const fn is_of_index(self) -> bool {
+        matches!(self, Self::IndexExpression | Self::IndexPredicate)
     }
 
     /// Refuses what no row gives, and what the clause has not.
@@ -71,6 +83,7 @@ impl Clause {
         }
         let (sqlstate, message) = match not_of_a_row(expr) {
             None if self == Self::Generation => return check_immutable(expr),
+            None if self.is_of_index() => return check_indexed(expr, name, table),
             None => return Ok(()),
             Some("a subquery") => {
                 let message = format!("cannot use subquery in {name}");
@@ -125,9 +138,9 @@ impl analyze::Catalog for Names<'_> {
         };
         let column = |def: &ColumnDef| Column {
             name: def.name.as_str().into(),
-            oid: match def.dropped {
-                true => 0,
-                false => def.type_oid(),
+            oid: match def.is_seen() {
+                true => def.type_oid(),
+                false => 0,
             },
             modifier: def.type_modifier(),
             origin: None,
@@ -221,6 +234,18 @@ pub(super) fn analysed(
     clause: Clause,
     context: &BindContext<'_>,
 ) -> Result<(Expr, tree::Expr)> {
+    let (expr, target) = analysed_target(text, table, wanted, clause, context)?;
+    Ok((expr, target.expr))
+}
+
+/// The same, with the name that a query gives the expression.
+pub(super) fn analysed_target(
+    text: &str,
+    table: Option<&Arc<Table>>,
+    wanted: Wanted<'_>,
+    clause: Clause,
+    context: &BindContext<'_>,
+) -> Result<(Expr, tree::Target)> {
     let depth = crate::parse::depth_of(text)?;
     let bound = crate::stack::with_room(depth, || {
         let names = Names {
@@ -244,17 +269,17 @@ pub(super) fn analysed(
         let (Some(target), 0) = (query.targets.pop(), query.targets.len()) else {
             return Err(SqlError::internal("an expression of several columns"));
         };
-        let expr = target.expr;
-        clause.check(&expr, table.map(|table| &**table))?;
-        context.may_use_sequences(&expr)?;
+        let expr = &target.expr;
+        clause.check(expr, table.map(|table| &**table))?;
+        context.may_use_sequences(expr)?;
         let relations: Vec<(&Table, usize)> = table.iter().map(|table| (&***table, 0)).collect();
-        Ok((Lowering::of_tables(&relations).row(&expr)?, expr))
+        Ok((Lowering::of_tables(&relations).row(expr)?, target))
     });
-    let (bound, expr) = bound?;
+    let (bound, target) = bound?;
     Ok(match crate::stack::is_deep(depth) {
         // Where it is evaluated, it has the stack for that.
-        true => (Expr::Deep(depth, Box::new(bound)), expr),
-        false => (bound, expr),
+        true => (Expr::Deep(depth, Box::new(bound)), target),
+        false => (bound, target),
     })
 }
 

@@ -152,7 +152,7 @@ impl Definition<'_> {
         def.access_method = method.unwrap_or_default();
         match def.access_method == table.access_method {
             true => rights::check(&Change::AlterTable(def), &self.actor()?, &self.catalog()),
-            false => self.rewrite(table, def, &[]).await,
+            false => self.rewrite(table, def, &[], "ALTER TABLE").await,
         }
     }
 
@@ -227,7 +227,8 @@ impl Definition<'_> {
             }
             RowsValue::Own(expression) => {
                 def.columns.push(part.def);
-                self.rewrite(table, def, &[(position, expression)]).await?;
+                let values = [(position, expression)];
+                self.rewrite(table, def, &values, "ALTER TABLE").await?;
             }
         }
         let oid = table.oid;
@@ -520,7 +521,8 @@ impl Definition<'_> {
             check.expression = mentioned::renamed(&check.expression, old, &new)?;
         }
         for generated in def.columns.iter_mut().filter(|column| column.generated) {
-            if let Some(text) = &mut generated.default {
+            let hidden = generated.hidden.iter_mut().map(|hidden| &mut hidden.text);
+            for text in generated.default.iter_mut().chain(hidden) {
                 *text = mentioned::renamed(text, old, &new)?;
             }
         }

@@ -38,7 +38,7 @@ impl Definition<'_> {
                 let named = columns.iter().position(|name| name == column);
                 let dropped = |at: &usize| {
                     let table = catalog.table(oid);
-                    table.is_some_and(|table| table.columns[*at].dropped)
+                    table.is_some_and(|table| !table.columns[*at].is_seen())
                 };
                 let Some(at) = named.filter(|at| !dropped(at)) else {
                     let name = relation.join(".");

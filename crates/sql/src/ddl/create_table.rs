@@ -15,6 +15,7 @@ use super::{Definition, exists, mentioned, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::parse::constraint::{ColumnConstraint, ForeignKey, TableConstraint};
+use crate::parse::index::CreateIndex;
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::statement::{Life, OnCommit, TableOf};
 use crate::parse::table::{Column, Columns, CreateTable};
@@ -57,6 +58,8 @@ pub(super) struct Parts {
     pub(super) foreign_keys: Vec<(ForeignKey, Option<String>)>,
     /// Indexes that are no constraints.
     pub(super) indexes: Vec<PlainIndex>,
+    /// Indexes of more than columns, which are made when the table is there.
+    pub(super) computed_indexes: Vec<CreateIndex>,
 }
 
 /// An index that is no constraint.
@@ -98,6 +101,7 @@ impl Definition<'_> {
             None if life.temporary => 0,
             None => self.tablespace_by_default(),
         };
+        let computed_indexes = std::mem::take(&mut parts.computed_indexes);
         let (mut def, sequences) = self.table_def(&schema, &name, parts, options)?;
         def.tablespace = tablespace;
         let path = path_within(&schema, self.search_path);
@@ -112,6 +116,10 @@ impl Definition<'_> {
             .table(oid)
             .ok_or_else(|| SqlError::internal("the table that was made is not there"))?;
         self.check_expressions(table)?;
+        for index in computed_indexes {
+            let table = vec![schema.clone(), name.clone()];
+            self.create_index(&CreateIndex { table, ..index }).await?;
+        }
         for (key, column) in &foreign_keys {
             self.add_foreign_key(oid, key, column.as_deref(), true)
                 .await?;
@@ -325,6 +333,7 @@ impl Definition<'_> {
             primary: key.primary,
             constraint: true,
             kind,
+            include: Vec::new(),
         })
     }
 
@@ -349,6 +358,7 @@ impl Definition<'_> {
             primary: false,
             constraint: false,
             kind: index.kind,
+            include: Vec::new(),
         })
     }
 

@@ -130,7 +130,7 @@ impl Definition<'_> {
             let what = format!("index {relation}");
             self.free_of_need(table, index.oid, &what, cascade).await?;
             let (table, index) = (table.oid, index.oid);
-            self.apply(Change::DropIndex { table, index }).await?;
+            self.drop_index(table, index).await?;
             return Ok(None);
         }
         if let Some(sequence) = catalog.sequence_by_name(&schema, &relation) {

@@ -9,6 +9,7 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Table};
 
 use super::create_table::primary_key;
+use super::index::indexes_over;
 use super::{Definition, mentioned};
 use crate::error::{Result, SqlError};
 
@@ -60,12 +61,10 @@ impl Definition<'_> {
         for key in own {
             self.drop_foreign_key(oid, &key.name).await?;
         }
-        let over = table.indexes.iter();
-        let over = over.filter(|index| index.columns.contains(&column));
         let what = format!("column {name} of table {}", table.name);
-        for index in over.map(|index| index.oid) {
+        for index in indexes_over(table, column)? {
             self.free_of_need(table, index, &what, cascade).await?;
-            self.apply(Change::DropIndex { table: oid, index }).await?;
+            self.drop_index(oid, index).await?;
         }
         let table = self.current(oid)?;
         let mut def = table.def.clone();
@@ -81,7 +80,7 @@ impl Definition<'_> {
         }
         def.drop_column(column);
         match lies_by_it {
-            true => self.rewrite(&table, def, &[]).await?,
+            true => self.rewrite(&table, def, &[], "ALTER TABLE").await?,
             false => self.apply(Change::AlterTable(def)).await?,
         }
         self.forget_column(oid, column, cascade).await

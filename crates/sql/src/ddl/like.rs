@@ -10,6 +10,7 @@ use super::create_table::{CheckConstraint, ColumnPart, KeyConstraint, Parts, Pla
 use super::{Definition, find_relation};
 use crate::bind;
 use crate::error::{Result, SqlError};
+use crate::parse::index::CreateIndex;
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::table::Like;
 use crate::privilege::denied;
@@ -82,6 +83,14 @@ impl Definition<'_> {
         if like.indexes {
             let named = |column: &usize| table.columns[*column].name.clone();
             for index in &table.indexes {
+                let mut columns = index.columns.iter();
+                if columns.any(|column| !table.columns[*column].is_seen())
+                    || !index.include.is_empty()
+                {
+                    let like = CreateIndex::like(&table.def, index, Vec::new());
+                    parts.computed_indexes.push(like);
+                    continue;
+                }
                 let columns = index.columns.iter().map(named).collect();
                 if !index.constraint {
                     parts.indexes.push(PlainIndex {

@@ -20,7 +20,14 @@ impl Definition<'_> {
             Ddl::Role(_) | Ddl::Grant(_) | Ddl::OwnedBy(_) | Ddl::Owner { .. } => {
                 return self.lock_authority().await;
             }
-            Ddl::CreateIndex(create) => (std::slice::from_ref(&create.table), LockMode::Share),
+            Ddl::CreateIndex(create) => {
+                // What is computed for an index has its place in the rows, which are written anew.
+                let mode = match create.computes() {
+                    true => exclusive,
+                    false => LockMode::Share,
+                };
+                (std::slice::from_ref(&create.table), mode)
+            }
             Ddl::AlterTable(alter) => {
                 let of_owner = |operation: &_| matches!(operation, AlterOperation::Owner(_));
                 if alter.operations.iter().any(of_owner) {

@@ -63,7 +63,10 @@ pub(crate) fn is_operation(text: &str) -> bool {
         let Some(Node::SelectStmt(select)) = parsed.statements().stmts().next() else {
             return false;
         };
-        let first = select.target_list().iter().next();
+        let mut targets = select.target_list().iter();
+        let (first, None) = (targets.next(), targets.next()) else {
+            return false;
+        };
         matches!(
             first.map(|target| target.val()),
             Some(

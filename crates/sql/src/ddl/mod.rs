@@ -18,6 +18,7 @@ mod generated;
 mod grant;
 mod identity;
 mod index;
+mod label;
 mod like;
 mod lock;
 mod mentioned;
@@ -39,6 +40,7 @@ mod verify;
 mod view;
 mod view_query;
 
+pub(crate) use index::column_names as index_column_names;
 pub(crate) use mentioned::{columns as columns_of, is_operation};
 pub(crate) use named::{Named, Place, places, places_in_condition, places_in_query, replaced};
 pub(crate) use names::truncated as truncated_name;

@@ -84,6 +84,22 @@ pub(super) fn joined<'a>(columns: impl Iterator<Item = &'a str>) -> String {
     joined
 }
 
+/// The names that an index's columns have: one that is there already gets a number.
+pub(crate) fn of_index_columns<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        let mut number = 0u32;
+        let mut own = truncated(name);
+        while all.contains(&own) {
+            number += 1;
+            let number = number.to_string();
+            own = format!("{}{number}", cut(name, NAME_BYTES_MAX - number.len()));
+        }
+        all.push(own);
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +119,7 @@ mod tests {
         assert!(name.ends_with("_column_seq"));
         assert_eq!(truncated(&"é".repeat(40)).len(), 62);
         assert_eq!(joined(["a", "b"].into_iter()), "a_b");
+        let of_index = of_index_columns(["a", "a", "b", "a"].into_iter());
+        assert_eq!(of_index, ["a", "a1", "b", "a2"]);
     }
 }

@@ -1,5 +1,6 @@
-//! Rows written anew because their columns change: ALTER COLUMN TYPE, and ADD COLUMN with values
-//! that differ from row to row. Old rows and new are there until the transaction ends.
+//! Rows written anew because their columns change: ALTER COLUMN TYPE, and ADD COLUMN and CREATE
+//! INDEX with values that differ from row to row. Old rows and new are there until the transaction
+//! ends.
 
 use std::sync::Arc;
 
@@ -12,11 +13,13 @@ use thermocline_storage::value::ValueRef;
 use super::column_type::column_type;
 use super::create_table::with_key;
 use super::dependents::quote_ident;
+use super::index::computed_by;
 use super::verify::{Stored, contains_null};
 use super::{Definition, mentioned, rights};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr};
+use crate::parse::index::CreateIndex;
 
 /// `ALTER COLUMN name [SET DATA] TYPE data_type [USING using]`.
 pub(super) struct NewType<'a> {
@@ -39,6 +42,7 @@ impl Definition<'_> {
         table: &Arc<Table>,
         types: &[NewType<'_>],
     ) -> Result<()> {
+        let (table, made_again) = &self.without_computed(table, types).await?;
         let mut def = table.def.clone();
         let mut values = Vec::new();
         let mut rewrites = false;
@@ -70,14 +74,49 @@ impl Definition<'_> {
             rewrites |= new.using.is_some() || !is_same_in_tuples(from, to);
         }
         if rewrites {
-            self.rewrite(table, def, &values).await?;
+            self.rewrite(table, def, &values, "ALTER TABLE").await?;
         } else {
             self.apply(Change::AlterTable(def)).await?;
         }
         for column in &altered {
             self.verify_new_domain(table.oid, *column).await?;
         }
-        self.check_again(table.oid, &altered).await
+        self.check_again(table.oid, &altered).await?;
+        for index in made_again {
+            self.create_index(index).await?;
+        }
+        Ok(())
+    }
+
+    /// A table without the indexes that compute something of the columns that get new types, and
+    /// what makes these again.
+    async fn without_computed(
+        &mut self,
+        table: &Arc<Table>,
+        types: &[NewType<'_>],
+    ) -> Result<(Arc<Table>, Vec<CreateIndex>)> {
+        let altered = types
+            .iter()
+            .filter_map(|new| table.column_named(new.column));
+        let altered: Vec<usize> = altered.collect();
+        let mut again = Vec::new();
+        for index in &table.indexes {
+            let mut computed = false;
+            for place in &index.columns {
+                for column in &altered {
+                    computed = computed || computed_by(&table.def, *place, *column)?;
+                }
+            }
+            if computed {
+                let of = vec![table.schema.clone(), table.name.clone()];
+                again.push(CreateIndex {
+                    name: Some(index.name.clone()),
+                    ..CreateIndex::like(&table.def, index, of)
+                });
+                self.drop_index(table.oid, index.oid).await?;
+            }
+        }
+        Ok((self.current(table.oid)?, again))
     }
 
     /// 0A000 as PostgreSQL, if a view reads the column.
@@ -190,8 +229,9 @@ impl Definition<'_> {
         table: &Arc<Table>,
         def: TableDef,
         values: &[(usize, Expr)],
+        command: &str,
     ) -> Result<()> {
-        self.nothing_is_pending(table, "ALTER TABLE")?;
+        self.nothing_is_pending(table, command)?;
         let change = Change::AlterTable(def);
         rights::check(&change, &self.actor()?, &self.catalog())?;
         let Change::AlterTable(def) = change else {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use pg_raw_parse::Node;
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, Table, TypeDef, TypeKind};
+use thermocline_engine::{Catalog, ColumnDef, Table, TypeDef, TypeKind};
 use thermocline_query::types::user::{self, Class};
 use thermocline_storage::types::DataType;
 
 use super::attribute::{attributes_of, few_enough, is_new, live, no_attribute};
 use super::dependents::quote_ident;
+use super::index::indexes_over;
 use super::{Definition, mentioned, names, no_schema};
 use crate::error::{Result, SqlError};
 use crate::parse::user_type::{AlterType, Neighbour, TypeCommand};
@@ -65,6 +66,8 @@ enum Hanging {
     /// A column that is computed by it, of another type.
     Generated(Arc<Table>, usize),
     Check(Arc<Table>, usize),
+    /// An index that computes something with it.
+    Index(Arc<Table>, usize),
     Attribute(Arc<TypeDef>, usize),
     View(u32, String),
     /// A domain that is made of it.
@@ -231,6 +234,7 @@ impl Definition<'_> {
                     return Err(SqlError::new("42710", message));
                 }
                 labels[at].1.clone_from(to);
+                self.label_is_kept_by_none(&def, from)?;
             }
             AlterType::Attributes(changes) => {
                 for change in changes {
@@ -300,6 +304,7 @@ impl Definition<'_> {
                 Some((table, "the generated column", name))
             }
             Hanging::Check(table, check) => Some((table, "the check", &table.checks[*check].name)),
+            Hanging::Index(table, at) => Some((table, "the index", &table.indexes[*at].name)),
             Hanging::Column(..)
             | Hanging::Attribute(..)
             | Hanging::View(..)
@@ -382,6 +387,9 @@ impl Definition<'_> {
                     altered.columns[*column].default = None;
                     self.apply(Change::AlterTable(altered)).await?;
                 }
+                Hanging::Index(table, at) => {
+                    self.drop_index(table.oid, table.indexes[*at].oid).await?;
+                }
                 Hanging::Check(table, check) => {
                     let name = &table.checks[*check].name;
                     let mut altered = self.current(table.oid)?.def.clone();
@@ -454,6 +462,31 @@ impl Definition<'_> {
                     hanging.push(Hanging::Check(Arc::clone(table), at));
                 }
             }
+            // With a column that goes its indexes go, too.
+            let mut with_columns = Vec::new();
+            for one in &hanging {
+                if let Hanging::Column(of, at, _) = one
+                    && of.oid == table.oid
+                {
+                    with_columns.extend(indexes_over(table, *at)?);
+                }
+            }
+            for (at, index) in table.indexes.iter().enumerate() {
+                if with_columns.contains(&index.oid) {
+                    continue;
+                }
+                let mut computed = index.columns.iter().map(|column| &table.columns[*column]);
+                let hangs = |column: &ColumnDef| match (column.computed(), column.data_type) {
+                    (None, _) => Ok(false),
+                    (_, DataType::Other { oid, .. }) if oid == def.oid => Ok(true),
+                    (Some(text), _) => names_it(text),
+                };
+                if computed.try_fold(false, |any, column| {
+                    Ok::<_, SqlError>(any || hangs(column)?)
+                })? {
+                    hanging.push(Hanging::Index(Arc::clone(table), at));
+                }
+            }
         }
         for composite in catalog.types.values() {
             let attributes = match &composite.kind {
@@ -497,6 +530,7 @@ fn described(one: &Hanging) -> String {
             quote_ident(&table.columns[*column].name),
             quote_ident(&table.name)
         ),
+        Hanging::Index(table, at) => format!("index {}", quote_ident(&table.indexes[*at].name)),
         Hanging::Check(table, check) => format!(
             "constraint {} on table {}",
             quote_ident(&table.checks[*check].name),

@@ -22,6 +22,7 @@ mod explain;
 mod footprint;
 pub(crate) mod function;
 pub(crate) mod grant;
+pub(crate) mod index;
 mod lock;
 mod maintenance;
 mod node;

@@ -6,9 +6,9 @@ use thermocline_query::parse::Parsed;
 
 use super::statement::{Dropped, Statement};
 use super::{
-    comment, constraint, copy, cursor, domain, drop, execute, explain, function, grant, lock,
-    maintenance, query, refused, role, sequence, setting, table, table_as, tablespace, transaction,
-    user_type, view,
+    comment, constraint, copy, cursor, domain, drop, execute, explain, function, grant, index,
+    lock, maintenance, query, refused, role, sequence, setting, table, table_as, tablespace,
+    transaction, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -86,7 +86,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
             ObjectType::OBJECT_TABLE => table::alter(of, text)?,
             _ => grant::alter_other(of)?,
         },
-        Node::IndexStmt(of) => table::create_index(of)?,
+        Node::IndexStmt(of) => index::create_index(of)?,
         Node::TruncateStmt(of) => table::truncate(of),
         Node::CreateSchemaStmt(of) => drop::create_schema(of)?,
         Node::DropStmt(of) => drop::drop(of, text)?,

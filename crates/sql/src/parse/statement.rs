@@ -13,10 +13,11 @@ use super::copy::{Copy, CopySource};
 use super::domain::DomainCommand;
 use super::function::FunctionCommand;
 use super::grant::{GrantCommand, Owned, OwnedBy};
+use super::index::CreateIndex;
 use super::residence::ResidenceCommand;
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
-use super::table::{AlterTable, CreateIndex, CreateTable, Truncate};
+use super::table::{AlterTable, CreateTable, Truncate};
 use super::table_as::TableAs;
 use super::tablespace::TablespaceCommand;
 use super::user_type::TypeCommand;
@@ -426,7 +427,7 @@ pub enum Ddl {
     /// ALTER TABLE
     AlterTable(AlterTable),
     /// CREATE INDEX
-    CreateIndex(CreateIndex),
+    CreateIndex(Box<CreateIndex>),
     /// ALTER INDEX … RENAME TO
     RenameIndex {
         /// Its name.

@@ -1,12 +1,11 @@
-//! CREATE TABLE, ALTER TABLE, CREATE INDEX and TRUNCATE. Types and expressions are kept as their
+//! CREATE TABLE, ALTER TABLE and TRUNCATE. Types and expressions are kept as their
 //! texts, which mean the same wherever they are read.
 
 use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, CreateStmt, IndexElem,
-    IndexStmt, OnCommitAction, SortByDir, SortByNulls, TableLikeClause, TableLikeOption,
-    TruncateStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, CreateStmt,
+    OnCommitAction, TableLikeClause, TableLikeOption, TruncateStmt,
 };
 use thermocline_engine::catalog::Residence;
 use thermocline_query::parse::written;
@@ -221,25 +220,6 @@ pub enum AlterOperation {
         /// The column that it is for, by its name.
         column: Option<String>,
     },
-}
-
-/// CREATE INDEX.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CreateIndex {
-    /// Its name.
-    pub name: Option<String>,
-    /// An existing one is left alone.
-    pub if_not_exists: bool,
-    /// Its table.
-    pub table: Vec<String>,
-    /// Its columns.
-    pub columns: Vec<String>,
-    /// UNIQUE
-    pub unique: bool,
-    /// CONCURRENTLY: outside of transactions only.
-    pub concurrently: bool,
-    /// USING method
-    pub access_method: Option<String>,
 }
 
 /// TRUNCATE.
@@ -548,94 +528,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_DetachPartition | Type::AT_DetachPartitionFinalize => "DETACH PARTITION",
         _ => "a change of this kind",
     }
-}
-
-pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
-    if !matches!(statement.where_clause(), Node::None) {
-        return Err(refused(
-            "partial indexes are not supported yet",
-            "Leave the WHERE clause out.",
-        ));
-    }
-    if !statement.index_including_params().is_empty() {
-        return Err(refused(
-            "INCLUDE columns are not supported yet",
-            "Leave the INCLUDE clause out.",
-        ));
-    }
-    if statement.nulls_not_distinct {
-        return Err(refused(
-            "NULLS NOT DISTINCT is not supported yet",
-            "Declare the columns NOT NULL.",
-        ));
-    }
-    if statement.table_space().is_some() {
-        return Err(refused(
-            "TABLESPACE is not supported",
-            "Leave the clause out.",
-        ));
-    }
-    let elements: Vec<&IndexElem> = statement.index_params().iter().collect();
-    check_directions(&elements)?;
-    let columns = elements.iter().map(|element| index_column(element));
-    Ok(Statement::Ddl(Ddl::CreateIndex(CreateIndex {
-        name: statement.idxname().map(str::to_owned),
-        if_not_exists: statement.if_not_exists,
-        table: node::relation(statement.relation()),
-        columns: columns.collect::<Result<_>>()?,
-        unique: statement.unique,
-        concurrently: statement.concurrent,
-        access_method: statement.access_method().map(str::to_owned),
-    })))
-}
-
-fn index_column(element: &IndexElem) -> Result<String> {
-    let Some(name) = element.name() else {
-        let text = written::expression(element.expr())?;
-        let message = format!("an index on an expression is not supported: {text}");
-        return Err(refused(
-            &message,
-            "Keep the expression's value in a column of its own, and index that.",
-        ));
-    };
-    let collation = node::strings(element.collation());
-    let is_plain = |name: &String| matches!(name.as_str(), "C" | "POSIX" | "default");
-    if collation.last().is_some_and(|name| !is_plain(name)) {
-        return Err(refused(
-            "collations of an index are not supported",
-            "Strings compare by their bytes: use the collation \"C\".",
-        ));
-    }
-    let class = node::strings(element.opclass());
-    if let Some(class) = class.last().filter(|class| !class.ends_with("_ops")) {
-        let message = format!("operator class \"{class}\" does not exist");
-        return Err(SqlError::new("42704", message));
-    }
-    Ok(name.to_owned())
-}
-
-/// An index is read in both directions, so all ascending and all descending
-/// are one; a mix of both is not.
-fn check_directions(columns: &[&IndexElem]) -> Result<()> {
-    let descending = |column: &&IndexElem| column.ordering == SortByDir::SORTBY_DESC;
-    if columns.iter().any(descending) && !columns.iter().all(descending) {
-        return Err(refused(
-            "an index with ascending and descending columns is not supported yet",
-            "Let all columns ascend, or all descend.",
-        ));
-    }
-    let odd_nulls = columns.iter().any(|column| match column.nulls_ordering {
-        SortByNulls::SORTBY_NULLS_FIRST => !descending(column),
-        SortByNulls::SORTBY_NULLS_LAST => descending(column),
-        _ => false,
-    });
-    if odd_nulls {
-        return Err(refused(
-            "NULLS FIRST and NULLS LAST of an index are not supported yet",
-            "Leave the clause out: NULLs come last in an index that ascends.",
-        ));
-    }
-    Ok(())
 }
 
 pub(super) fn truncate(statement: &TruncateStmt) -> Statement {

@@ -10,7 +10,9 @@ mod shown;
 mod signatures;
 mod view;
 
-pub(crate) use definitions::{action_name, index as index_definition};
+pub(crate) use definitions::{
+    action_name, index as index_definition, index_expressions, index_predicate,
+};
 pub(crate) use quoting::quote_ident;
 pub(crate) use shown::{default_shown, shown};
 pub(crate) use view::view_definition;

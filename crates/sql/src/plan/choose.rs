@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::{IndexKind, Table};
+use thermocline_engine::{ColumnDef, IndexKind, Table};
 use thermocline_storage::types::DataType;
 
 use super::fit::fits;
@@ -101,7 +101,7 @@ pub(crate) fn choose(
     let residual: Vec<Expr> = conjuncts
         .into_iter()
         .enumerate()
-        .filter(|(number, _)| !used.contains(number))
+        .filter(|(number, conjunct)| !used.contains(number) && !is_implied(table, conjunct))
         .map(|(_, conjunct)| conjunct)
         .collect();
     let source = Source {
@@ -112,6 +112,15 @@ pub(crate) fn choose(
         partition,
     };
     (source, ordered || order.is_empty())
+}
+
+/// Whether a conjunct is there for an index alone: what it asks the others imply.
+fn is_implied(table: &Table, conjunct: &Expr) -> bool {
+    let Expr::Compare(_, left, _) = conjunct else {
+        return false;
+    };
+    matches!(**left, Expr::Column(column)
+        if table.columns.get(column).is_some_and(ColumnDef::is_predicate))
 }
 
 /// The conjunction of `conjuncts`; `None` when there are none.

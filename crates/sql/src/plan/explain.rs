@@ -236,6 +236,9 @@ fn probe_text(table: &Table, probe: &Probe) -> String {
     let columns = &table.indexes[probe.index].columns;
     let mut parts = Vec::new();
     for (choice, column) in probe.keys.iter().zip(columns) {
+        if table.columns[*column].is_predicate() {
+            continue;
+        }
         parts.push(choice_text(table, *column, choice));
     }
     if let Some(column) = columns.get(probe.keys.len()) {
@@ -244,7 +247,7 @@ fn probe_text(table: &Table, probe: &Probe) -> String {
                 let equals = if bound.inclusive { "=" } else { "" };
                 parts.push(format!(
                     "{} {exclusive}{equals} {}",
-                    table.columns[*column].name,
+                    table.columns[*column].shown(),
                     text(&bound.part.expr, table)
                 ));
             }
@@ -256,7 +259,7 @@ fn probe_text(table: &Table, probe: &Probe) -> String {
 }
 
 fn choice_text(table: &Table, column: usize, choice: &KeyChoice) -> String {
-    let name = &table.columns[column].name;
+    let name = table.columns[column].shown();
     match choice.as_slice() {
         [one] => format!("{name} = {}", text(&one.expr, table)),
         several => {
@@ -302,7 +305,7 @@ fn text(expr: &Expr, table: &Table) -> String {
         Expr::Column(column) => table
             .columns
             .get(*column)
-            .map_or_else(|| "?".to_owned(), |def| def.name.clone()),
+            .map_or_else(|| "?".to_owned(), |def| def.shown().to_owned()),
         Expr::Compare(comparison, left, right) => {
             format!(
                 "({} {} {})",

@@ -1,17 +1,20 @@
 //! INSERT: rows that are written out or that a query gives, and what a conflict does.
 
-use crate::analysis::may_read_all;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Identity, Table};
-use thermocline_query::change::{Arbiter, Conflict, Given, Insert, Overriding, Source};
-use thermocline_query::tree::{Column, Query, Target};
+use thermocline_engine::{Identity, IndexDef, Table};
+use thermocline_query::change::{Arbiter, Conflict, Given, Inference, Insert, Overriding, Source};
+use thermocline_query::implied::{conjuncts, is_implied};
+use thermocline_query::tree::{self, Column, Query, Target};
 use thermocline_storage::types::DataType;
 
 use super::expression::Lowering;
 use super::{Changer, computed, generated_always};
+use crate::analysis::may_read_all;
 use crate::bind::default_text;
+use crate::ddl::columns_of;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
@@ -156,12 +159,20 @@ impl Changer<'_, '_> {
 
     fn conflict(&mut self, conflict: Conflict, scope: &Query) -> Result<ConflictPlan> {
         let table = Arc::clone(&self.table);
-        let arbiters = arbiters(&table, &conflict.arbiter)?;
-        if conflict.arbiter != Arbiter::All {
+        let arbiters = self.arbiters(&conflict.arbiter)?;
+        if !matches!(conflict.arbiter, Arbiter::All) {
             // Whether it is there tells of rows.
             let indexes = arbiters.iter().map(|number| &table.indexes[*number]);
             for column in indexes.flat_map(|index| &index.columns) {
-                self.needs(*column, Privileges::SELECT)?;
+                let def = &table.columns[*column];
+                match def.computed() {
+                    None => self.needs(*column, Privileges::SELECT)?,
+                    Some(text) => {
+                        for column in columns_of(text, &table)? {
+                            self.needs(column, Privileges::SELECT)?;
+                        }
+                    }
+                }
             }
         }
         let Some(update) = conflict.update else {
@@ -218,40 +229,63 @@ fn refers<'c>(table: &Table, changed: impl Iterator<Item = &'c (usize, Expr)> + 
     columns.any(|column| changed.clone().any(|(to, _)| to == column))
 }
 
-/// The unique indexes that tell a conflict.
-fn arbiters(table: &Table, arbiter: &Arbiter) -> Result<Vec<usize>> {
-    let indexes = table.indexes.iter().enumerate();
-    let mut unique = indexes.filter(|(_, index)| index.unique);
-    match arbiter {
-        Arbiter::All => Ok(unique.map(|(number, _)| number).collect()),
-        Arbiter::Columns(columns) => {
-            let mut wanted = columns.clone();
-            wanted.sort_unstable();
-            wanted.dedup();
-            let of_these = |columns: &[usize]| {
-                let mut columns = columns.to_vec();
-                columns.sort_unstable();
-                columns == wanted
-            };
-            let found = unique.filter(|(_, index)| of_these(&index.columns));
-            let found: Vec<usize> = found.map(|(number, _)| number).collect();
-            match found.is_empty() {
-                false => Ok(found),
-                true => Err(SqlError::new(
-                    "42P10",
-                    "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-                )),
+impl Changer<'_, '_> {
+    /// The unique indexes that tell a conflict.
+    fn arbiters(&self, arbiter: &Arbiter) -> Result<Vec<usize>> {
+        let table = &self.table;
+        let indexes = table.indexes.iter().enumerate();
+        let unique = indexes.filter(|(_, index)| index.unique);
+        match arbiter {
+            Arbiter::All => Ok(unique.map(|(number, _)| number).collect()),
+            Arbiter::Of(inference) => {
+                let mut found = Vec::new();
+                for (number, index) in unique {
+                    if self.is_meant(inference, index)? {
+                        found.push(number);
+                    }
+                }
+                match found.is_empty() {
+                    false => Ok(found),
+                    true => Err(SqlError::new(
+                        "42P10",
+                        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                    )),
+                }
+            }
+            Arbiter::Constraint(name) => {
+                let mut constraints = unique.filter(|(_, index)| index.constraint);
+                let found = constraints.find(|(_, index)| index.name == **name);
+                found.map(|(number, _)| vec![number]).ok_or_else(|| {
+                    let message = format!(
+                        "constraint \"{name}\" for table \"{}\" does not exist",
+                        table.name
+                    );
+                    SqlError::new("42704", message)
+                })
             }
         }
-        Arbiter::Constraint(name) => {
-            let found = unique.find(|(_, index)| index.name == **name);
-            found.map(|(number, _)| vec![number]).ok_or_else(|| {
-                let message = format!(
-                    "constraint \"{name}\" for table \"{}\" does not exist",
-                    table.name
-                );
-                SqlError::new("42704", message)
-            })
+    }
+
+    /// Whether ON CONFLICT means an index: it has these columns and expressions, no others, and
+    /// what is said of rows implies its predicate.
+    fn is_meant(&self, inference: &Inference, index: &IndexDef) -> Result<bool> {
+        let table = &self.table;
+        let is_seen = |column: &&usize| table.columns[**column].is_seen();
+        let columns: BTreeSet<usize> = index.columns.iter().filter(is_seen).copied().collect();
+        if columns != inference.columns.iter().copied().collect() {
+            return Ok(false);
         }
+        let shape = self.context.index_shape(table, index)?;
+        let has = |expr: &tree::Expr| shape.expressions.iter().any(|(_, own)| own.same(expr));
+        let named = |own: &tree::Expr| inference.exprs.iter().any(|expr| expr.same(own));
+        if !inference.exprs.iter().all(has) || !shape.expressions.iter().all(|(_, own)| named(own))
+        {
+            return Ok(false);
+        }
+        let mut given = Vec::new();
+        let filter = inference.filter.iter();
+        filter.for_each(|filter| conjuncts(filter, &mut given));
+        let predicate = shape.predicate.as_ref();
+        Ok(predicate.is_none_or(|(_, predicate)| is_implied(predicate, &given)))
     }
 }

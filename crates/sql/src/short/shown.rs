@@ -44,7 +44,7 @@ fn show(expr: &Expr, relations: &[(&Table, usize)], out: &mut String) {
         ExprKind::Column {
             relation, column, ..
         } => match relations.get(*relation) {
-            Some((table, _)) => out.push_str(&table.columns[*column].name),
+            Some((table, _)) => out.push_str(table.columns[*column].shown()),
             None => out.push_str("?column?"),
         },
         ExprKind::Call(call) => match (call.operator, call.arguments.as_slice()) {

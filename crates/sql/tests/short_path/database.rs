@@ -154,6 +154,7 @@ impl Fixture {
             primary: name.ends_with("_pkey"),
             constraint: unique,
             kind,
+            include: Vec::new(),
         }
     }
 

@@ -50,6 +50,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
             primary: true,
             constraint: true,
             kind: IndexKind::Hash,
+            include: Vec::new(),
         }],
         checks: Vec::new(),
         partition_key: vec![0],

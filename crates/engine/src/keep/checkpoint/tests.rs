@@ -101,6 +101,7 @@ fn index(db: &Database, name: &str, column: usize, kind: IndexKind) -> IndexDef 
         primary: column == 0,
         constraint: column == 0,
         kind,
+        include: Vec::new(),
     }
 }
 

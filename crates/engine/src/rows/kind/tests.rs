@@ -206,6 +206,7 @@ fn definition(db: &Database, name: &str) -> TableDef {
             primary: true,
             constraint: true,
             kind: IndexKind::BTree,
+            include: Vec::new(),
         }],
         checks: Vec::new(),
         partition_key: vec![0],

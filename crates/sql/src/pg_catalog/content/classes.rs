@@ -129,7 +129,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 Datum::Bool(false),
                 persistence(&table.schema),
                 Datum::text("i"),
-                Datum::Int(index.columns.len() as i64),
+                Datum::Int((table.key_of(index).len() + index.include.len()) as i64),
                 Datum::Int(0),
                 Datum::Bool(true),
                 Datum::text("n"),

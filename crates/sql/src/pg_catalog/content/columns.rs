@@ -1,13 +1,14 @@
 //! Columns and their defaults.
 
-use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::{Identity, IndexKind, Residence};
+use thermocline_engine::{ColumnDef, TypeKind};
 
 use thermocline_query::types::domain::base;
 use thermocline_query::types::ids;
 
 use super::Filler;
 use super::types::Form;
+use crate::ddl::index_column_names;
 use crate::parse::residence::RESIDENCE;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::default_shown;
@@ -110,23 +111,26 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 number,
                 data_type: PgType::of_column(column),
                 not_null: column.not_null,
-                has_default: column.default.is_some() && column.identity.is_none(),
+                has_default: has_default(column),
                 identity: match column.identity {
                     Some(Identity::Always) => "a",
                     Some(Identity::ByDefault) => "d",
                     None => "",
                 },
-                generated: column.generated,
-                dropped: column.dropped,
+                generated: column.generated && column.is_seen(),
+                dropped: !column.is_seen(),
                 residence: column.residence,
             }));
         }
         for index in &table.indexes {
-            for (number, &column) in (1..).zip(&index.columns) {
+            let places = table.key_of(index).iter().chain(&index.include);
+            let places: Vec<usize> = places.copied().collect();
+            let names = index_column_names(table, &places);
+            for (number, (&column, name)) in (1..).zip(places.iter().zip(&names)) {
                 let column = &table.columns[column];
                 rows.push(row(&Attribute {
                     relation: index.oid,
-                    name: &column.name,
+                    name,
                     number,
                     data_type: match index.kind {
                         IndexKind::BTree => PgType::of_column(column),
@@ -229,7 +233,7 @@ pub(super) fn defaults(relation: &Relation, session: &SystemSession) -> Vec<Vec<
     let mut rows = Vec::new();
     for table in session.catalog.tables.values() {
         for (at, column) in table.columns.iter().enumerate() {
-            if column.default.is_some() && column.identity.is_none() {
+            if has_default(column) {
                 rows.push(filler.row([
                     Datum::oid(default_oid(table, at)),
                     Datum::oid(table.oid),
@@ -240,4 +244,9 @@ pub(super) fn defaults(relation: &Relation, session: &SystemSession) -> Vec<Vec<
         }
     }
     rows
+}
+
+/// Whether a column shows that it has a default.
+fn has_default(column: &ColumnDef) -> bool {
+    column.is_seen() && column.default.is_some() && column.identity.is_none()
 }

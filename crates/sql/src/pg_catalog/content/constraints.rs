@@ -5,6 +5,7 @@ use thermocline_engine::{ReferenceAction, TypeKind};
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::{index_expressions, index_predicate};
 use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
 use crate::pg_catalog::pg_type::type_row;
 use crate::pg_catalog::relations::Relation;
@@ -19,8 +20,17 @@ fn zeros(count: usize) -> Datum {
     Datum::array(std::iter::repeat_n(Datum::Int(0), count))
 }
 
+/// The numbers of an index's columns: 0 for an expression.
+fn index_numbers(table: &Table, index: &IndexDef) -> Datum {
+    let all = table.key_of(index).iter().chain(&index.include);
+    Datum::array(all.map(|&column| match table.columns[column].hidden {
+        Some(_) => Datum::Int(0),
+        None => Datum::Int(column as i64 + 1),
+    }))
+}
+
 fn collations(table: &Table, index: &IndexDef) -> Datum {
-    Datum::array(index.columns.iter().map(|&column| {
+    Datum::array(table.key_of(index).iter().map(|&column| {
         let oid = table.columns[column].data_type.oid();
         Datum::oid(type_row(oid).map_or(0, |row| row.collation))
     }))
@@ -44,16 +54,19 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             "indcollation",
             "indclass",
             "indoption",
+            "indexprs",
+            "indpred",
         ],
     );
     let mut rows = Vec::new();
     for table in session.catalog.tables.values() {
         for index in &table.indexes {
-            let width = index.columns.len();
+            let width = table.key_of(index).len();
+            let shown = |text: Option<String>| text.map_or(Datum::Null, Datum::text);
             rows.push(filler.row([
                 Datum::oid(index.oid),
                 Datum::oid(table.oid),
-                Datum::Int(width as i64),
+                Datum::Int((width + index.include.len()) as i64),
                 Datum::Int(width as i64),
                 Datum::Bool(index.unique),
                 Datum::Bool(index.primary),
@@ -61,10 +74,12 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 Datum::Bool(true),
                 Datum::Bool(true),
                 Datum::Bool(true),
-                numbers(&index.columns),
+                index_numbers(table, index),
                 collations(table, index),
                 zeros(width),
                 zeros(width),
+                shown(index_expressions(session, table, index)),
+                shown(index_predicate(session, table, index)),
             ]));
         }
     }

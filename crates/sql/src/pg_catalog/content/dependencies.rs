@@ -191,8 +191,24 @@ impl Found<'_> {
                 }
                 false => of_index,
             };
+            let mut columns = index.include.clone();
             for column in &index.columns {
-                self.add(of, (class, table.oid, number(*column)), AUTO);
+                match table.columns[*column].computed() {
+                    Some(text) => {
+                        columns.extend(columns_of(text, table).unwrap_or_default());
+                        self.named(of, text);
+                    }
+                    None => columns.push(*column),
+                }
+            }
+            columns.sort_unstable();
+            columns.dedup();
+            let mut plain = table.key_of(index).iter().chain(&index.include);
+            if plain.all(|column| !table.columns[*column].is_seen()) {
+                self.add(of, (class, table.oid, 0), AUTO);
+            }
+            for column in columns {
+                self.add(of, (class, table.oid, number(column)), AUTO);
             }
         }
         for (at, check) in table.checks.iter().enumerate() {

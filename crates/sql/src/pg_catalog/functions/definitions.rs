@@ -6,6 +6,7 @@ use thermocline_engine::catalog::{ForeignKeyDef, IndexDef, IndexKind, ReferenceA
 
 use super::shown::condition_shown;
 use super::{quote_ident, shown};
+use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
@@ -133,25 +134,86 @@ fn parenthesised(expression: &str) -> String {
     }
 }
 
+/// A part of an index's keys, as a definition shows it.
+fn key_part(session: &SystemSession, table: &Table, column: usize) -> String {
+    let def = &table.columns[column];
+    let Some(hidden) = &def.hidden else {
+        return quote_ident(&def.name);
+    };
+    let text = shown(session, &hidden.text);
+    match is_operation(&text) && text.starts_with('(') {
+        true => format!("({text})"),
+        false => text,
+    }
+}
+
+/// The expressions that an index is over, as `pg_get_expr` shows them.
+pub(crate) fn index_expressions(
+    session: &SystemSession,
+    table: &Table,
+    index: &IndexDef,
+) -> Option<String> {
+    let hidden = table.key_of(index).iter();
+    let hidden = hidden.filter_map(|column| table.columns[*column].hidden.as_ref());
+    let texts: Vec<String> = hidden.map(|of| shown(session, &of.text)).collect();
+    match texts.as_slice() {
+        [] => None,
+        // Whoever shows it adds the parentheses.
+        [one] => Some(without_parentheses(one).to_owned()),
+        several => Some(several.join(", ")),
+    }
+}
+
+/// An expression of an index without the parentheses that it is kept in.
+fn without_parentheses(text: &str) -> &str {
+    let inner = text.strip_prefix('(');
+    inner
+        .and_then(|text| text.strip_suffix(')'))
+        .unwrap_or(text)
+}
+
+/// The predicate of an index.
+pub(crate) fn index_predicate(
+    session: &SystemSession,
+    table: &Table,
+    index: &IndexDef,
+) -> Option<String> {
+    let hidden = table.columns[table.predicate_of(index)?].hidden.as_ref()?;
+    Some(shown(session, &hidden.text))
+}
+
 /// The statement that makes an index, or with `column` (from 1) that column.
 pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<String> {
     let (table, index) = session.index(oid)?;
+    let key = table.key_of(index);
     if column > 0 {
         let at = usize::try_from(column - 1).ok()?;
-        let column = *index.columns.get(at)?;
-        return Some(quote_ident(&table.columns[column].name));
+        let column = *key.iter().chain(&index.include).nth(at)?;
+        return Some(key_part(session, table, column));
     }
+    let parts: Vec<String> = key
+        .iter()
+        .map(|column| key_part(session, table, *column))
+        .collect();
+    let include = match index.include.is_empty() {
+        true => String::new(),
+        false => format!(" INCLUDE ({})", named(table, &index.include)),
+    };
+    let predicate = index_predicate(session, table, index);
+    let predicate = predicate.map_or_else(String::new, |text| {
+        format!(" WHERE {}", parenthesised(&text))
+    });
     let unique = if index.unique { "UNIQUE " } else { "" };
     let method = match index.kind {
         IndexKind::BTree => "btree",
         IndexKind::Hash => "hash",
     };
     Some(format!(
-        "CREATE {unique}INDEX {} ON {}.{} USING {method} ({})",
+        "CREATE {unique}INDEX {} ON {}.{} USING {method} ({}){include}{predicate}",
         quote_ident(&index.name),
         quote_ident(&table.schema),
         quote_ident(&table.name),
-        columns(table, index)
+        parts.join(", ")
     ))
 }
 

@@ -69,7 +69,7 @@ fn meant(session: &SystemSession, read: &ViewRead, aliased: bool) -> Option<Stri
         match session.catalog.table(read.oid) {
             Some(table) => {
                 let all = table.columns.iter().zip(then);
-                let live = all.filter(|(column, _)| !column.dropped);
+                let live = all.filter(|(column, _)| column.is_seen());
                 live.map(|(column, then)| (column.name.as_str(), then))
                     .collect()
             }
