@@ -281,7 +281,7 @@ fn keys_of_every_type_lead_to_their_rows() {
         let queries = [
             format!("select k.id from d{number} d join k{number} k on k.v = d.v order by 1"),
             format!(
-                "select d.v::text, k.id from d{number} d left join k{number} k on k.v = d.v order by 2"
+                "select d.v::text, k.id from d{number} d left join k{number} k on k.v = d.v order by 2, 1"
             ),
             format!("select id from k{number} where v in (select v from d{number}) order by 1"),
             format!(
