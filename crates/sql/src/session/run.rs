@@ -72,6 +72,7 @@ impl Session {
         if self.transaction.is_failed() && !statement.ends_transaction() {
             return Err(SqlError::transaction_failed());
         }
+        self.plpgsql.begin_statement();
         // What is to be done at commits has a transaction to be done in.
         let together = !alone || !self.transaction.on_commit.is_empty();
         if together && self.transaction.block() == Block::None && wants_transaction(statement) {
@@ -172,7 +173,8 @@ impl Session {
                     command_complete(client, current.bound.command, count);
                     return Ok(());
                 }
-                // A DDL came between the plan and its run; nothing was done.
+                // A DDL came between the plan and its run; nothing was done but calls, whose
+                // results are kept.
                 Err(error) if error.stale_plan && attempt < STALE_PLANS_MAX => {
                     client.out.truncate(mark);
                 }

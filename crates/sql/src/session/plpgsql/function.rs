@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use thermocline_engine::{Catalog, ChargeKind};
+use thermocline_engine::{Catalog, Charge, ChargeKind};
 use thermocline_query::analyze::{CallBefore, SqlFunction};
 use thermocline_query::datum::Datum;
 use thermocline_query::evaluate::{Evaluator, NoRow};
@@ -47,16 +47,42 @@ impl CallsBefore {
         (!calls.is_empty()).then_some(Self { calls, own })
     }
 
+    fn functions(&self) -> Vec<(u32, u32)> {
+        let calls = self.calls.iter();
+        calls.map(|call| (call.function.oid, call.result)).collect()
+    }
+
     /// How many parameters the statement has of its own.
     pub(in crate::session) fn own(&self) -> usize {
         self.own.len()
     }
 }
 
+/// What the calls of a statement gave, where DDL came before it could run. It is planned anew,
+/// and the calls are not made again.
+pub(super) struct Made {
+    /// The statement, by its address: it lives until it has run.
+    of: usize,
+    /// The functions and their results' types.
+    calls: Vec<(u32, u32)>,
+    values: Vec<Value>,
+    _charge: Charge,
+}
+
 /// A function that was called, as long as it is what it was.
 pub(super) struct Kept {
     catalog: Arc<Catalog>,
     place: Arc<Place<Compiled>>,
+}
+
+impl Made {
+    fn is_of(&self, query: &Query, calls: &CallsBefore) -> bool {
+        self.of == address_of(query) && self.calls == calls.functions()
+    }
+}
+
+fn address_of(query: &Query) -> usize {
+    std::ptr::from_ref(query) as usize
 }
 
 /// The functions that a session has called, by their numbers.
@@ -76,6 +102,30 @@ impl Session {
     ) -> SendFuture<'a, Result<Answer>> {
         Box::pin(async move {
             let own = self.begin_own();
+            let made = match self.plpgsql.made.take() {
+                Some(made) if made.is_of(query, calls) => made,
+                _ => self.make(calls, query, parameters).await?,
+            };
+            let answer = self.answer_now(query, planned, &made.values, rows).await;
+            if matches!(&answer, Err(error) if error.stale_plan) {
+                self.plpgsql.made = Some(made);
+            }
+            let answer = answer?;
+            if own {
+                self.end_implicit().await?;
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Makes the calls of a statement.
+    fn make<'a>(
+        &'a mut self,
+        calls: &'a CallsBefore,
+        query: &'a Query,
+        parameters: &'a [Value],
+    ) -> SendFuture<'a, Result<Made>> {
+        Box::pin(async move {
             let mut values = parameters.to_vec();
             let mut charge = self.account.nothing(ChargeKind::Parameters);
             let mut known = {
@@ -92,11 +142,12 @@ impl Session {
                     values.push(as_parameter(self, typed)?);
                 }
             }
-            let answer = self.answer_now(query, planned, &values, rows).await?;
-            if own {
-                self.end_implicit().await?;
-            }
-            Ok(answer)
+            Ok(Made {
+                of: address_of(query),
+                calls: calls.functions(),
+                values,
+                _charge: charge,
+            })
         })
     }
 

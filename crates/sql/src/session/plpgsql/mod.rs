@@ -59,6 +59,15 @@ pub(super) struct Calls {
     pub(super) deadline: Option<Duration>,
     depth: u32,
     functions: function::KeptFunctions,
+    /// What the calls of a statement gave that is to be planned anew.
+    made: Option<function::Made>,
+}
+
+impl Calls {
+    /// Another statement of the client begins.
+    pub(super) fn begin_statement(&mut self) {
+        self.made = None;
+    }
 }
 
 /// A call that runs: its session, its body and its variables.

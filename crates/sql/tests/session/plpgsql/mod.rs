@@ -258,3 +258,40 @@ fn functions_are_there_after_a_restart_and_have_rights() {
     client.tag("set role other");
     assert_eq!(client.rows("select twice(4)"), ["8"]);
 }
+
+/// While a call runs, another session changes the table of the statement around it. That is
+/// planned anew, and the call is not made again.
+#[test]
+fn a_call_is_made_once_whatever_others_define_meanwhile() {
+    let server = Server::new();
+    let mut client = server.connect();
+    let mut other = server.connect();
+    for statement in [
+        "create table log (n serial primary key, m text)",
+        "create table t (a int, b int)",
+        "create table gate (a int primary key)",
+        "insert into gate values (1)",
+        "create function waits() returns int language plpgsql as $$ begin \
+         insert into log (m) values ('made'); update gate set a = 2; \
+         return (select count(*) from log); end $$",
+    ] {
+        client.tag(statement);
+    }
+    client.tag("set default_transaction_isolation = 'read committed'");
+    let mut third = server.connect();
+    third.tag("begin");
+    third.tag("update gate set a = 1");
+    let calls = std::thread::spawn(move || {
+        let tag = client.tag("insert into t values (1, waits())");
+        (client, tag)
+    });
+    while other.rows("select count(*) from pg_locks where not granted") != ["1"] {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    other.tag("alter table t add column c int default 3");
+    third.tag("rollback");
+    let (mut client, tag) = calls.join().expect("ends");
+    assert_eq!(tag, "INSERT 0 1");
+    assert_eq!(client.rows("select * from t"), ["1|1|3"]);
+    assert_eq!(client.rows("select m from log"), ["made"]);
+}
