@@ -41,6 +41,8 @@ pub(crate) enum Wait {
     SessionEnd(i32),
     /// So much time.
     Time(Duration),
+    /// An advisory lock that others have.
+    Advisory(crate::session::AdvisoryLock),
 }
 
 /// The fields of an [`SqlError`].

@@ -20,12 +20,11 @@ pub(crate) use environment::StatementEnvironment;
 pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.
-pub(crate) const SESSION_FUNCTIONS: [&str; 15] = [
+pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
     "current_database",
     "current_schema",
     "current_setting",
     "current_user",
-    "pg_advisory_unlock_all",
     "pg_backend_pid",
     "pg_cancel_backend",
     "pg_is_in_recovery",
@@ -40,6 +39,21 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 15] = [
 
 /// The functions of sequences, which the session answers in changes of rows.
 pub(crate) const OF_SEQUENCES: [&str; 4] = ["currval", "lastval", "nextval", "setval"];
+
+/// The functions of advisory locks.
+pub(crate) const ADVISORY: [&str; 11] = [
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_all",
+    "pg_advisory_unlock_shared",
+    "pg_advisory_xact_lock",
+    "pg_advisory_xact_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "pg_try_advisory_xact_lock",
+    "pg_try_advisory_xact_lock_shared",
+];
 
 /// Functions that only wait.
 const SLEEPS: [&str; 3] = ["pg_sleep", "pg_sleep_for", "pg_sleep_until"];
@@ -257,7 +271,9 @@ fn is_known(expr: &Expr) -> bool {
         ExprKind::Call(call) => match call.function.body {
             Body::Server => {
                 let name = &call.function.name;
-                !SESSION_FUNCTIONS.contains(name) && !SLEEPS.contains(name)
+                !SESSION_FUNCTIONS.contains(name)
+                    && !SLEEPS.contains(name)
+                    && !ADVISORY.contains(name)
             }
             Body::ServerSet => true,
             // Its rows may be without end: they are for an operator that stops.

@@ -8,6 +8,7 @@
 //! nobody takes it. Errors leave the
 //! session usable; the transaction they happened in is rolled back.
 
+mod advisory;
 mod analytical;
 mod arguments;
 mod by_query;
@@ -63,6 +64,7 @@ use bytes::{Bytes, BytesMut};
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Account, Cancel, Charge};
 
+pub(crate) use advisory::{AdvisoryLock, mode_of};
 pub(crate) use analytical::Admitted;
 pub(crate) use context::qualified;
 pub use context::{Doing, SessionContext, now_us, version};

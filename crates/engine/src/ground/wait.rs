@@ -36,6 +36,8 @@ pub enum WaitsFor {
     Transaction,
     /// A table that others use.
     Relation,
+    /// An advisory lock.
+    Advisory,
     /// Evicted tuples.
     Read,
     /// The log, until its commit is durable.
@@ -200,6 +202,7 @@ impl Cancel {
         let known = [
             WaitsFor::Transaction,
             WaitsFor::Relation,
+            WaitsFor::Advisory,
             WaitsFor::Read,
             WaitsFor::Log,
             WaitsFor::Memory,

@@ -1,5 +1,7 @@
 //! The session as functions of `thermocline_query` see it.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
@@ -17,6 +19,8 @@ pub(crate) struct StatementEnvironment<'a> {
     now_us: i64,
     styles: &'a Styles,
     pub(super) awaited: Awaited,
+    /// This run of the statement has taken or given back an advisory lock.
+    advisory: AtomicBool,
 }
 
 impl<'a> StatementEnvironment<'a> {
@@ -27,6 +31,7 @@ impl<'a> StatementEnvironment<'a> {
             now_us,
             styles,
             awaited: Awaited::default(),
+            advisory: AtomicBool::new(false),
         }
     }
 }
@@ -50,6 +55,18 @@ fn seconds(argument: Option<&Datum>) -> f64 {
 }
 
 impl StatementEnvironment<'_> {
+    /// A function's error, which may be a wait.
+    fn wait(&self, error: SqlError) -> QueryError {
+        if error.wait.is_some() && self.advisory.load(Relaxed) {
+            // The statement would run again, and what it has locked would count twice.
+            return QueryError::unsupported(
+                "a statement cannot wait for anything after it has taken an advisory lock",
+                "Ask for the lock in a statement of its own.",
+            );
+        }
+        self.awaited.note(error)
+    }
+
     /// The error of a statement that ended with this one.
     #[cold]
     pub(crate) fn told(&self, error: impl Into<SqlError>) -> SqlError {
@@ -87,11 +104,12 @@ impl Environment for StatementEnvironment<'_> {
     fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum> {
         if super::SLEEPS.contains(&name) {
             let slept = self.session.sleep(seconds(arguments.first()));
-            slept.map_err(|error| self.awaited.note(error))?;
+            slept.map_err(|error| self.wait(error))?;
             return Ok(Datum::Text("".into()));
         }
         let of_sequence = super::OF_SEQUENCES.contains(&name);
-        if !of_sequence && !super::SESSION_FUNCTIONS.contains(&name) {
+        let is_advisory = super::ADVISORY.contains(&name);
+        if !of_sequence && !is_advisory && !super::SESSION_FUNCTIONS.contains(&name) {
             return Err(QueryError::unsupported(
                 format!("function {name} is not supported"),
                 "Leave the call out, or compute its result in the application.",
@@ -102,10 +120,9 @@ impl Environment for StatementEnvironment<'_> {
             given => value::of_datum(given),
         };
         let arguments: Vec<Value> = arguments.iter().map(argument).collect();
-        let answer = self
-            .session
-            .call(name, &arguments)
-            .map_err(|error| self.awaited.note(error))?;
+        let answer = self.session.call(name, &arguments);
+        let answer = answer.map_err(|error| self.wait(error))?;
+        self.advisory.fetch_or(is_advisory, Relaxed);
         Ok(value::to_datum(&answer))
     }
 }

@@ -28,7 +28,7 @@ use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 89] = [
+const ANSWERED: [&str; 88] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -52,7 +52,6 @@ const ANSWERED: [&str; 89] = [
     "inet_client_port",
     "inet_server_addr",
     "obj_description",
-    "pg_advisory_unlock_all",
     "pg_backend_pid",
     "pg_blocking_pids",
     "pg_cancel_backend",
@@ -341,7 +340,6 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             Some(text) => numbered(signatures::number(session, text, false).ok().flatten()),
             None => Datum::Null,
         },
-        "pg_advisory_unlock_all" => Datum::text(""),
         "acldefault" => definitions::acl_default(session, text(0), oid(1)),
         "pg_relation_size"
         | "pg_table_size"

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,6 +20,7 @@ use super::notify::Listening;
 use super::signal::{Signal, Waits};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
+use crate::one_row::ADVISORY;
 use crate::privilege::{Actor, denied};
 use crate::settings::{self, SERVER_VERSION, Settings};
 use crate::statement_statistics::LocalStatistics;
@@ -67,6 +68,8 @@ pub struct SessionContext {
     pub(super) listening: Listening,
     /// See `signal.rs`.
     pub(super) waits: Mutex<Waits>,
+    /// The transaction has advisory locks of its own.
+    pub(super) has_advisory: AtomicBool,
     /// Transactions that ended well, and that did not.
     pub(super) committed: AtomicU64,
     pub(super) rolled_back: AtomicU64,
@@ -145,6 +148,7 @@ impl SessionContext {
             cancel: Cancel::new(),
             transaction: Arc::default(),
             notices: Mutex::default(),
+            has_advisory: AtomicBool::new(false),
             waits: Mutex::default(),
             listening: Listening::default(),
             committed: AtomicU64::new(0),
@@ -538,7 +542,7 @@ impl SessionInfo for SessionContext {
                 self.notify(text(0).unwrap_or(""), text(1).unwrap_or(""))?;
                 Value::Text(String::new())
             }
-            "pg_advisory_unlock_all" => Value::Text(String::new()),
+            name if ADVISORY.contains(&name) => self.advisory(name, arguments)?,
             "pg_cancel_backend" | "pg_terminate_backend" => {
                 let Some(Value::Integer(process_id)) = arguments.first() else {
                     return Ok(Value::Null);

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use thermocline_engine::ChargeKind;
 use thermocline_engine::{Database, Reclaim};
 
+use super::advisory::{AdvisoryLock, AdvisoryLocks};
 use super::context::SessionContext;
 use super::notify::Notifications;
 use super::shelf::Shelf;
@@ -35,6 +36,7 @@ pub(crate) struct Sessions {
     committed: AtomicU64,
     rolled_back: AtomicU64,
     notifications: Notifications,
+    advisory: AdvisoryLocks,
     /// Where ALTER SYSTEM keeps what it sets.
     pub(super) system: OnceLock<Box<dyn SystemSettings>>,
     /// What sessions begin with, where it is not the settings' own default.
@@ -55,6 +57,7 @@ impl Sessions {
             statements: StatementStatistics::new(Arc::clone(db)),
             open: Mutex::default(),
             notifications: Notifications::new(db),
+            advisory: AdvisoryLocks::default(),
             committed: AtomicU64::new(0),
             rolled_back: AtomicU64::new(0),
             system: OnceLock::new(),
@@ -67,6 +70,21 @@ impl Sessions {
     /// Who listens to what.
     pub(super) fn notifications(&self) -> &Notifications {
         &self.notifications
+    }
+
+    /// The advisory locks.
+    pub(super) fn advisory(&self) -> &AdvisoryLocks {
+        &self.advisory
+    }
+
+    /// The sessions that have the advisory lock for which this one waits.
+    pub(crate) fn advisory_blockers(&self, process_id: i32) -> Vec<i32> {
+        self.advisory.blockers(process_id)
+    }
+
+    /// Each advisory lock with its session, and whether that has it or waits for it.
+    pub(crate) fn advisory_locks(&self) -> Vec<(i32, AdvisoryLock, bool)> {
+        self.advisory.list()
     }
 
     /// The name of a temporary schema that no other session has, nor had.
@@ -94,6 +112,7 @@ impl Sessions {
     }
 
     pub(super) fn leave(&self, session: &SessionContext) {
+        self.advisory.release_all(session.process_id, None);
         self.statements.merge(&mut session.statements.lock());
         let mut open = self.open.lock();
         open.remove(&session.process_id);

@@ -498,6 +498,7 @@ impl Session {
             &self.context.rolled_back
         };
         counter.fetch_add(1, Relaxed);
+        self.context.end_advisory();
         match well {
             true => self.context.do_asked(),
             false => self.context.forget_asked(0),

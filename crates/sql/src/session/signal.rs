@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use thermocline_engine::{RunOptions, SessionEnd};
 
+use super::advisory::AdvisoryLock;
 use super::context::SessionContext;
 use super::{Client, Session};
 use crate::error::{Result, SqlError, Wait};
@@ -40,6 +41,8 @@ pub(super) struct Waits {
     slept: usize,
     /// Sleeps that this run of the statement has come to.
     sleeps: usize,
+    /// The advisory lock that was waited for, until the call that asked for it comes again.
+    pub(super) granted: Option<AdvisoryLock>,
 }
 
 impl SessionContext {
@@ -96,7 +99,7 @@ impl SessionContext {
         Err(SqlError::waits(Wait::Time(time)))
     }
 
-    fn warn(&self, message: String) {
+    pub(super) fn warn(&self, message: String) {
         let warning = SqlError::new("01000", message);
         self.notices.lock().push(("WARNING", warning));
     }
@@ -135,6 +138,7 @@ impl Session {
                 self.engine.db.wait_for(options, time).await?;
                 self.context.waits.lock().slept += 1;
             }
+            Wait::Advisory(lock) => self.await_advisory(lock, options).await?,
         }
         self.context.waits.lock().sleeps = 0;
         Ok(())

@@ -276,12 +276,14 @@ impl TransactionState {
             self.ended();
             if let Err(error) = committed {
                 context.forget_asked(0);
+                context.end_advisory();
                 self.restore_settings(context);
                 return Err(error);
             }
         }
         self.saved = None;
         context.settings(crate::settings::Settings::end_transaction);
+        context.end_advisory();
         context.do_asked();
         Ok(true)
     }
@@ -290,6 +292,7 @@ impl TransactionState {
     pub(super) async fn rollback(&mut self, db: &Arc<Database>, context: &SessionContext) {
         self.block = Block::None;
         self.failed = false;
+        context.end_advisory();
         context.forget_asked(0);
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {

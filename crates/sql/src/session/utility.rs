@@ -426,6 +426,7 @@ impl Session {
                 self.context.settings(Settings::reset_all);
                 self.context.discard_sequences();
                 self.context.unlisten(None);
+                self.context.end_advisory_of_session();
                 self.discard_temporary().await?;
                 "DISCARD ALL"
             }

@@ -1,6 +1,7 @@
 //! Sessions as clients see them: the order of messages, tags, errors, the
 //! status of the transaction.
 
+mod advisory;
 mod alter_table;
 mod by_keys;
 mod by_query;

@@ -12,6 +12,7 @@ use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
+use crate::session::mode_of;
 
 const WITHOUT_PRIVILEGE: &str = "<insufficient privilege>";
 
@@ -27,6 +28,7 @@ fn wait_event(activity: &Activity) -> Option<(&'static str, &'static str)> {
         WaitsFor::ClientWrite => Some(("Client", "ClientWrite")),
         WaitsFor::Transaction => Some(("Lock", "transactionid")),
         WaitsFor::Relation => Some(("Lock", "relation")),
+        WaitsFor::Advisory => Some(("Lock", "advisory")),
         WaitsFor::Read => Some(("IO", "DataFileRead")),
         WaitsFor::Log => Some(("IO", "WALSync")),
         WaitsFor::Memory => Some(("IPC", "Memory")),
@@ -247,6 +249,25 @@ pub(super) fn locks(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             rows.push(row(holder, wait.transaction, "ShareLock", false));
         }
     }
+    let advisory = session.facts.sessions.iter();
+    for (process_id, lock, granted) in advisory.flat_map(|of| of.advisory_locks()) {
+        let key = lock.key;
+        rows.push(filler.row([
+            Datum::text("advisory"),
+            Datum::oid(oids::DATABASE),
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            Datum::oid(key.class),
+            Datum::oid(key.object),
+            Datum::Int(if key.is_pair { 2 } else { 1 }),
+            Datum::text(format!("{process_id}/0")),
+            Datum::Int(i64::from(process_id)),
+            Datum::text(mode_of(lock.shared)),
+            Datum::Bool(granted),
+        ]));
+    }
     rows
 }
 
@@ -270,7 +291,12 @@ pub(crate) fn blockers(session: &SystemSession, process_id: i64) -> Vec<i64> {
         .iter()
         .filter(|wait| holders.contains(&wait.transaction))
         .filter_map(|wait| i64::try_from(wait.session).ok());
-    let mut blockers: Vec<i64> = of_transactions.chain(in_line).collect();
+    let own = i32::try_from(process_id).unwrap_or(0);
+    let advisory = session.facts.sessions.iter();
+    let advisory = advisory
+        .flat_map(|of| of.advisory_blockers(own))
+        .map(i64::from);
+    let mut blockers: Vec<i64> = of_transactions.chain(in_line).chain(advisory).collect();
     blockers.sort_unstable();
     blockers.dedup();
     blockers
