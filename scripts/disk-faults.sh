@@ -208,7 +208,13 @@ room() {
     start
     fill_disk_again
     insert_until_refused 120 || violation "room: nothing was refused after kill -9"
-    make_room "DELETE" "DELETE FROM thinned WHERE id < 5000"
+    # Where memory is full, too, there may be no room for so many changes at once.
+    if ! ask "DELETE FROM thinned WHERE id < 5000" > "$WORK/answer" 2>&1; then
+        grep -q "memory is full" "$WORK/answer" || violation "room: DELETE was refused: $(cat "$WORK/answer")"
+        for number in $(seq 0 250 4750); do
+            make_room "a DELETE of 250 rows" "DELETE FROM thinned WHERE id BETWEEN $number AND $((number + 249))"
+        done
+    fi
     make_room "a DELETE of one row" "DELETE FROM thinned WHERE id = 5000"
     make_room "DROP INDEX" "DROP INDEX more"
     make_room "TRUNCATE" "TRUNCATE emptied"

@@ -59,11 +59,14 @@ const RIDDLES: [&str; 12] = [
 ];
 
 /// PostgreSQL's own words, which people search for.
-const POSTGRESQLS: [&str; 4] = [
+const POSTGRESQLS: [&str; 7] = [
     "row expansion via \\\"*\\\" is not supported here",
     "SELECT ... INTO is not allowed here",
     "sequence must be in same schema as table it is linked to",
     "client uses authorization identity, but it is not supported",
+    "The tuple structure of a not-yet-assigned record is indeterminate.",
+    "there is no label \\\"{label}\\\" attached to any block or loop enclosing this statement",
+    "variable \\\"{name}\\\" must have a default value, since it's declared NOT NULL",
 ];
 
 /// Where 0A000 is made without `unsupported`, which asks for what to do: the two that have it, the

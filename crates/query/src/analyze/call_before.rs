@@ -52,7 +52,7 @@ pub(super) struct CallsBefore {
 #[cold]
 fn misplaced(name: &str, location: i32) -> QueryError {
     QueryError::unsupported(
-        format!("a call of {name}, a function of PL/pgSQL, is not supported here"),
+        format!("a function of PL/pgSQL cannot be called in such a place: {name}"),
         "Call it in the select list of a query without FROM, or alone in FROM, and use what it gives in the next statement.",
     )
     .at(location)

@@ -60,7 +60,7 @@ impl StatementEnvironment<'_> {
         if error.wait.is_some() && self.advisory.load(Relaxed) {
             // The statement would run again, and what it has locked would count twice.
             return QueryError::unsupported(
-                "a statement cannot wait for anything after it has taken an advisory lock",
+                "a statement that has taken an advisory lock cannot wait for anything else",
                 "Ask for the lock in a statement of its own.",
             );
         }

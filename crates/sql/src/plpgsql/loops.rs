@@ -189,8 +189,7 @@ impl Reader<'_> {
             Some(label) => match around.find(|(name, _)| name.as_ref() == Some(label)) {
                 None => {
                     return Err(SqlError::syntax(format!(
-                        "there is no label \"{label}\" attached to any block or loop enclosing \
-                         this statement"
+                        "there is no label \"{label}\" attached to any block or loop enclosing this statement"
                     )));
                 }
                 Some((_, false)) if !exits => {

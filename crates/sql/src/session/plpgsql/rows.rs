@@ -227,8 +227,9 @@ impl Machine<'_> {
             return Err(SqlError::syntax("a statement is missing"));
         };
         if !is_allowed(statement) {
+            let word = text.split_whitespace().next().unwrap_or_default();
             return Err(SqlError::unsupported(
-                "this command is not supported in PL/pgSQL",
+                format!("{} is not supported in PL/pgSQL", word.to_uppercase()),
                 "Send it by itself. A block with EXCEPTION is a savepoint.",
             ));
         }
