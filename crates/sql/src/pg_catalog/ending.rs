@@ -28,7 +28,7 @@ impl Ending {
     #[cfg(feature = "analytics")]
     /// It may run for so long from now on; `None`: as long as it takes.
     pub(crate) fn run_for(&self, time: Option<Duration>) {
-        let until = time.map_or(0, |time| (BEGAN.elapsed() + time).as_micros() as u64);
+        let until = time.map_or(0, |time| (BEGAN.elapsed() + time).as_micros().max(1) as u64);
         self.until.store(until, Relaxed);
     }
 

@@ -100,7 +100,7 @@ fn columns_of(
             "Declare the variable as record.",
         )
     })?;
-    let live = table.columns.iter().filter(|column| !column.dropped);
+    let live = table.columns.iter().filter(|column| column.is_seen());
     let column = |column: &thermocline_engine::ColumnDef| Column {
         name: Arc::from(column.name.as_str()),
         oid: column.type_oid(),

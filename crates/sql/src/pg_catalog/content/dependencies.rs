@@ -195,8 +195,14 @@ impl Found<'_> {
             for column in &index.columns {
                 match table.columns[*column].computed() {
                     Some(text) => {
-                        columns.extend(columns_of(text, table).unwrap_or_default());
+                        let read = columns_of(text, table).unwrap_or_default();
                         self.named(of, text);
+                        // What is compared with a column of a type may be a constant of it.
+                        let has_constant = text.contains('\'');
+                        for column in read.iter().filter(|_| has_constant) {
+                            self.of_type(of, table.columns[*column].data_type.oid());
+                        }
+                        columns.extend(read);
                     }
                     None => columns.push(*column),
                 }
