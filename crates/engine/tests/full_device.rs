@@ -129,42 +129,6 @@ fn rows_that_are_deleted_make_room() {
     goes_on(&device, db, end, 93);
 }
 
-/// Of rows with long keys, which the record has.
-#[test]
-fn many_rows_are_deleted_by_one_transaction() {
-    let device = SimulatedDevice::new();
-    let db = open_it(&device);
-    for name in ["kept", "going"] {
-        let t = make_table(&db, name, IndexKind::Hash);
-        for id in 0..1500 {
-            insert_lazily(&db, &t, id, &text(id)).expect("inserts");
-        }
-    }
-    let change = Change::CreateIndex {
-        table: table(&db, "going").def.oid,
-        index: value_index(&db, IndexKind::BTree, false),
-    };
-    ddl(&db, change).expect("the index is made");
-    block_on(db.checkpoint()).expect("checkpoints");
-    leave(&device, 1 << 20);
-    let end = fill(&db, "kept", 1500);
-    leave(&device, 0);
-    assert_eq!(fill(&db, "kept", end), end, "nothing more is taken");
-    let t = table(&db, "going");
-    // More than half of a segment cannot be promised.
-    for (first, count, refused) in [(0, 700, Some("53100")), (0, 400, None), (400, 400, None)] {
-        let mut txn = db.begin(Isolation::Serializable, false);
-        for id in first..first + count {
-            let deleted = in_txn(&mut txn, &db, |access| delete_in(access, &t, id));
-            assert!(deleted.expect("deletes"));
-        }
-        let committed = block_on(db.commit(txn, &RunOptions::new()));
-        assert_eq!(committed.err().map(|error| error.sqlstate()), refused);
-    }
-    drop(t);
-    goes_on(&device, db, end, 700);
-}
-
 #[test]
 fn what_takes_space_is_refused_and_its_rollback_is_not() {
     let (device, db, end) = full();

@@ -20,13 +20,7 @@ impl Parts {
     ) -> Result<Lsn> {
         match self.log.append(pieces) {
             Err(LogFailed::StorageFull) if takes_away() => {
-                let lsn = match self.log.append_reserved(pieces) {
-                    Err(LogFailed::StorageFull) if self.let_log_go_on(pieces) => {
-                        self.log.append_reserved(pieces)
-                    }
-                    appended => appended,
-                };
-                let lsn = lsn.map_err(log_failed)?;
+                let lsn = self.log.append_reserved(pieces).map_err(log_failed)?;
                 self.counters.logged(lsn);
                 self.checkpoint.poke();
                 Ok(lsn)
@@ -75,20 +69,6 @@ impl Parts {
                 .device
                 .free_bytes()
                 .is_ok_and(|free| free < self.reserve.wanted())
-    }
-
-    /// Gives the log space of the reserve for another segment, where a record that makes room is
-    /// larger than what is kept in the last one. Whether it may fit now.
-    fn let_log_go_on(&self, pieces: &[&[u8]]) -> bool {
-        let segment_bytes = self.settings.segment_bytes();
-        let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
-        // What is accepted must fit into a segment of the usual size.
-        if bytes as u64 > segment_bytes / 2 {
-            return false;
-        }
-        self.reserve.let_log_have(segment_bytes);
-        self.log.get_ahead();
-        !self.log.is_short()
     }
 
     /// What a checkpoint needs for its files on a device that is full.

@@ -387,15 +387,6 @@ impl Log {
         }
     }
 
-    /// Allocates the next segment now, if there is none: somebody has made room for it.
-    pub fn get_ahead(&self) {
-        let mut writer = self.writer.lock();
-        writer.retry_at = None;
-        self.step_as(&mut writer, |writer, log| {
-            writer.prepare(log).map(|()| Step::Idle)
-        });
-    }
-
     /// Gives the log a thread that flushes on request, and at the latest after
     /// `flush_interval`. It ends after [`Log::shut_down`].
     pub fn spawn(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
