@@ -180,7 +180,7 @@ fn name_of(text: &str) -> &str {
     text.split_once(' ').map_or(text, |(name, _)| name)
 }
 
-/// Some other than what a server says in any order, or what is not in the traces.
+/// Whether the traces tell of it in its place: rows are left out, and some messages come at any time.
 fn is_told(tag: u8) -> bool {
     !matches!(tag, b'S' | b'N' | b'D' | b'd' | b'A')
 }

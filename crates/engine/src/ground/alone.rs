@@ -1,6 +1,5 @@
 //! Threads that have nothing else to do while a statement waits for the log: they write it
-//! themselves. That spares the way to the log's own thread and back, half of what a commit of
-//! one client takes where the device is fast.
+//! themselves. That spares the way to the log's own thread and back.
 //!
 //! A thread says of itself when it may be held up ([`Alone::live_here`]). Others are not.
 

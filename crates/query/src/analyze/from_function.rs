@@ -18,6 +18,16 @@ use crate::tree::{Column, Expr, ExprKind, From, Relation, RelationKind};
 use crate::types::domain::base;
 use crate::types::{format_type, ids};
 
+/// The column of WITH ORDINALITY.
+fn ordinality() -> Column {
+    Column {
+        name: Arc::from("ordinality"),
+        oid: ids::INT8,
+        modifier: -1,
+        origin: None,
+    }
+}
+
 impl Analyzer<'_> {
     pub(super) fn functions(&mut self, range: &RangeFunction) -> Result<(From, Vec<Item>)> {
         let clause = std::mem::replace(&mut self.level().clause, Clause::FromFunction);
@@ -58,12 +68,7 @@ impl Analyzer<'_> {
             columns.append(&mut own);
         }
         if range.ordinality {
-            columns.push(Column {
-                name: Arc::from("ordinality"),
-                oid: ids::INT8,
-                modifier: -1,
-                origin: None,
-            });
+            columns.push(ordinality());
         }
         let relation = Relation {
             kind: RelationKind::Functions {
@@ -132,12 +137,7 @@ impl Analyzer<'_> {
         let shown = alias.and_then(Alias::aliasname).unwrap_or(&name);
         let (calls, mut columns) = self.rows_before(defined, shown)?;
         if range.ordinality {
-            columns.push(Column {
-                name: Arc::from("ordinality"),
-                oid: ids::INT8,
-                modifier: -1,
-                origin: None,
-            });
+            columns.push(ordinality());
         }
         let relation = Relation {
             kind: RelationKind::Functions {

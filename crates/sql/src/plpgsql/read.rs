@@ -513,6 +513,11 @@ impl<'a> Reader<'a> {
     }
 
     fn return_query(&mut self) -> Result<Kind> {
+        Ok(Kind::ReturnQuery(self.rows()?))
+    }
+
+    /// A query or an EXECUTE, to the statement's end.
+    pub(super) fn rows(&mut self) -> Result<Rows> {
         let rows = match self.source.take_word("execute") {
             true => Rows::Dynamic(self.dynamic(&[";"])?),
             false => {
@@ -522,7 +527,7 @@ impl<'a> Reader<'a> {
             }
         };
         self.source.need_symbol(";")?;
-        Ok(Kind::ReturnQuery(rows))
+        Ok(rows)
     }
 
     /// The text and the USING of an EXECUTE, up to one of these.

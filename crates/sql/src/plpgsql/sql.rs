@@ -2,7 +2,7 @@
 
 use super::read::Reader;
 use super::source::folded;
-use super::tree::{Declared, Into, Kind, Source as Rows, Target};
+use super::tree::{Declared, Into, Kind, Target};
 use crate::error::{Result, SqlError};
 use crate::parse::scan::Token;
 
@@ -134,16 +134,7 @@ impl Reader<'_> {
             ));
         }
         self.source.need_word("for")?;
-        let rows = match self.source.take_word("execute") {
-            true => Rows::Dynamic(self.dynamic(&[";"])?),
-            false => {
-                let line = self.source.line(self.source.place());
-                let text = self.source.until(|token| token.is_symbol(";"))?;
-                Rows::Query(self.expression("", text, line)?)
-            }
-        };
-        self.source.need_symbol(";")?;
-        Ok(Kind::Open(slot, Some(rows)))
+        Ok(Kind::Open(slot, Some(self.rows()?)))
     }
 
     /// FETCH or MOVE, of the next row.

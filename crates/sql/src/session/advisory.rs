@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use thermocline_engine::{Event, RunOptions, WaitsFor};
+use thermocline_engine::{ChargeKind, Event, RunOptions, WaitsFor};
 use thermocline_storage::value::Value;
 
 use super::Session;
@@ -21,6 +21,8 @@ use crate::error::{Result, SqlError, Wait};
 
 /// Locks that a session may hold.
 const LOCKS_MAX: usize = 16_384;
+/// What a key of a session takes, in bytes.
+const KEY_BYTES: u64 = 256;
 /// How often one who waits looks whether its time is over.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -53,6 +55,8 @@ struct Held {
 #[derive(Debug, Default)]
 struct State {
     held: BTreeMap<AdvisoryKey, Vec<Held>>,
+    /// The keys that each session has something of.
+    keys_of: BTreeMap<i32, BTreeSet<AdvisoryKey>>,
     waiting: BTreeMap<i32, AdvisoryLock>,
 }
 
@@ -75,12 +79,13 @@ impl State {
         if self.in_the_way(owner, lock).next().is_some() {
             return Ok(false);
         }
-        let of_owner = self.held.values().flatten();
-        if of_owner.filter(|held| held.owner == owner).count() >= LOCKS_MAX {
+        let own = self.keys_of.entry(owner).or_default();
+        if own.len() >= LOCKS_MAX && !own.contains(&lock.key) {
             let message = format!("a session cannot hold more than {LOCKS_MAX} advisory locks");
             return Err(SqlError::new("53200", message)
                 .with_hint("Release some with pg_advisory_unlock, or lock fewer numbers."));
         }
+        own.insert(lock.key);
         let held = self.held.entry(lock.key).or_default();
         let is_same = |held: &&mut Held| {
             (held.owner, held.shared, held.of_transaction)
@@ -98,12 +103,22 @@ impl State {
         Ok(true)
     }
 
-    /// Takes away what `goes` says.
-    fn drop_held(&mut self, goes: impl Fn(&AdvisoryKey, &mut Held) -> bool) {
-        self.held.retain(|key, held| {
-            held.retain_mut(|held| !goes(key, held));
-            !held.is_empty()
-        });
+    /// Takes away what `goes` says of what an owner has of a key.
+    fn drop_held(&mut self, owner: i32, key: AdvisoryKey, goes: impl Fn(&Held) -> bool) {
+        let Some(held) = self.held.get_mut(&key) else {
+            return;
+        };
+        held.retain(|held| held.owner != owner || !goes(held));
+        let has_some = held.iter().any(|held| held.owner == owner);
+        if held.is_empty() {
+            self.held.remove(&key);
+        }
+        if !has_some && let Some(own) = self.keys_of.get_mut(&owner) {
+            own.remove(&key);
+            if own.is_empty() {
+                self.keys_of.remove(&owner);
+            }
+        }
     }
 
     /// Whether `owner` waits for somebody who waits for it.
@@ -132,17 +147,25 @@ impl AdvisoryLocks {
         self.state.lock().take(owner, lock)
     }
 
-    /// Gives back a lock of a session once; false where it has none such.
-    fn release(&self, owner: i32, key: AdvisoryKey, shared: bool) -> bool {
+    /// How many keys a session has something of.
+    fn keys_of(&self, owner: i32) -> usize {
+        let state = self.state.lock();
+        state.keys_of.get(&owner).map_or(0, BTreeSet::len)
+    }
+
+    /// Gives back a lock once; false where the session has none such.
+    fn release(&self, owner: i32, lock: AdvisoryLock) -> bool {
         let mut state = self.state.lock();
-        let held = state.held.get_mut(&key).into_iter().flatten();
-        let mut own = held
-            .filter(|held| held.owner == owner && held.shared == shared && !held.of_transaction);
+        let held = state.held.get_mut(&lock.key).into_iter().flatten();
+        let mut own = held.filter(|held| {
+            (held.owner, held.shared, held.of_transaction)
+                == (owner, lock.shared, lock.of_transaction)
+        });
         let Some(held) = own.next() else {
             return false;
         };
         held.times -= 1;
-        state.drop_held(|_, held| held.times == 0);
+        state.drop_held(owner, lock.key, |held| held.times == 0);
         drop(state);
         self.released.notify();
         true
@@ -150,10 +173,17 @@ impl AdvisoryLocks {
 
     /// Gives back all locks of an owner: of its transaction, of the session, or both.
     pub(super) fn release_all(&self, owner: i32, of_transaction: Option<bool>) {
-        let goes = |held: &Held| {
-            held.owner == owner && of_transaction.is_none_or(|of| held.of_transaction == of)
-        };
-        self.state.lock().drop_held(|_, held| goes(held));
+        let mut state = self.state.lock();
+        let keys = state.keys_of.get(&owner).cloned().unwrap_or_default();
+        if keys.is_empty() {
+            return;
+        }
+        for key in keys {
+            state.drop_held(owner, key, |held| {
+                of_transaction.is_none_or(|of| held.of_transaction == of)
+            });
+        }
+        drop(state);
         self.released.notify();
     }
 
@@ -221,7 +251,13 @@ impl SessionContext {
         };
         let shared = name.ends_with("_shared");
         if name.starts_with("pg_advisory_unlock") {
-            let released = locks.release(self.process_id, key, shared);
+            let lock = AdvisoryLock {
+                key,
+                shared,
+                of_transaction: false,
+            };
+            let released = locks.release(self.process_id, lock);
+            self.charge_advisory(0)?;
             if !released {
                 let mode = mode_of(shared);
                 self.warn(format!("you don't own a lock of type {mode}"));
@@ -239,6 +275,7 @@ impl SessionContext {
             .lock()
             .granted
             .take_if(|granted| *granted == lock);
+        self.charge_advisory(1)?;
         let taken = waited.is_some() || locks.take(self.process_id, lock)?;
         if taken && lock.of_transaction {
             self.has_advisory.store(true, Relaxed);
@@ -252,10 +289,28 @@ impl SessionContext {
 }
 
 impl SessionContext {
+    /// Charges the session for the keys that it has, and for so many more.
+    fn charge_advisory(&self, more: u64) -> Result<()> {
+        let keys = self.sessions.advisory().keys_of(self.process_id) as u64;
+        let mut charge = self.advisory_charge.lock();
+        let nothing = || self.account.nothing(ChargeKind::Session);
+        let charge = charge.get_or_insert_with(nothing);
+        Ok(charge.resize((keys + more) * KEY_BYTES)?)
+    }
+
+    /// A statement has ended. The lock that it waited for goes if no call has taken it over.
+    pub(super) fn forget_granted(&self, granted: Option<AdvisoryLock>) {
+        if let Some(lock) = granted {
+            self.sessions.advisory().release(self.process_id, lock);
+        }
+    }
+
     /// Gives back what the session has, and keeps what a transaction has.
     pub(super) fn end_advisory_of_session(&self) {
         let locks = self.sessions.advisory();
         locks.release_all(self.process_id, Some(false));
+        // Less is never refused.
+        let _ = self.charge_advisory(0);
     }
 
     /// The transaction has ended.
@@ -263,6 +318,7 @@ impl SessionContext {
         if self.has_advisory.load(Relaxed) && self.has_advisory.swap(false, Relaxed) {
             let locks = self.sessions.advisory();
             locks.release_all(self.process_id, Some(true));
+            let _ = self.charge_advisory(0);
         }
     }
 }
@@ -317,5 +373,89 @@ impl Session {
         }
         self.context.waits.lock().granted = Some(lock);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Take(i32, u32, bool, bool),
+        Release(i32, u32, bool, bool),
+        ReleaseAll(i32, Option<bool>),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let owner = || 0..3i32;
+        prop_oneof![
+            4 => (owner(), 0..3u32, any::<bool>(), any::<bool>())
+                .prop_map(|(owner, key, shared, of)| Step::Take(owner, key, shared, of)),
+            3 => (owner(), 0..3u32, any::<bool>(), any::<bool>())
+                .prop_map(|(owner, key, shared, of)| Step::Release(owner, key, shared, of)),
+            1 => (owner(), any::<Option<bool>>())
+                .prop_map(|(owner, of)| Step::ReleaseAll(owner, of)),
+        ]
+    }
+
+    fn lock(object: u32, shared: bool, of_transaction: bool) -> AdvisoryLock {
+        let key = AdvisoryKey {
+            class: 0,
+            object,
+            is_pair: false,
+        };
+        AdvisoryLock {
+            key,
+            shared,
+            of_transaction,
+        }
+    }
+
+    proptest! {
+        /// Against a list of all that was taken and not given back.
+        #[test]
+        fn locks_are_those_of_a_list(steps in prop::collection::vec(step(), 1..60)) {
+            let locks = AdvisoryLocks::default();
+            let mut model: Vec<(i32, AdvisoryLock)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Take(owner, key, shared, of) => {
+                        let wanted = lock(key, shared, of);
+                        let free = model.iter().all(|(other, held)| {
+                            *other == owner
+                                || held.key != wanted.key
+                                || held.shared && shared
+                        });
+                        prop_assert_eq!(locks.take(owner, wanted).unwrap(), free);
+                        model.extend(free.then_some((owner, wanted)));
+                    }
+                    Step::Release(owner, key, shared, of) => {
+                        let wanted = (owner, lock(key, shared, of));
+                        let at = model.iter().position(|held| *held == wanted);
+                        prop_assert_eq!(locks.release(owner, wanted.1), at.is_some());
+                        at.map(|at| model.remove(at));
+                    }
+                    Step::ReleaseAll(owner, of) => {
+                        locks.release_all(owner, of);
+                        model.retain(|(other, held)| {
+                            *other != owner || of.is_some_and(|of| held.of_transaction != of)
+                        });
+                    }
+                }
+                for owner in 0..3 {
+                    let own = model.iter().filter(|(of, _)| *of == owner);
+                    let keys: BTreeSet<_> = own.map(|(_, held)| held.key).collect();
+                    prop_assert_eq!(locks.keys_of(owner), keys.len());
+                }
+            }
+            locks.release_all(0, None);
+            locks.release_all(1, None);
+            locks.release_all(2, None);
+            let state = locks.state.lock();
+            prop_assert!(state.held.is_empty() && state.keys_of.is_empty());
+        }
     }
 }

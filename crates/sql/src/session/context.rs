@@ -70,6 +70,8 @@ pub struct SessionContext {
     pub(super) waits: Mutex<Waits>,
     /// The transaction has advisory locks of its own.
     pub(super) has_advisory: AtomicBool,
+    /// What its advisory locks take.
+    pub(super) advisory_charge: Mutex<Option<Charge>>,
     /// Transactions that ended well, and that did not.
     pub(super) committed: AtomicU64,
     pub(super) rolled_back: AtomicU64,
@@ -149,6 +151,7 @@ impl SessionContext {
             transaction: Arc::default(),
             notices: Mutex::default(),
             has_advisory: AtomicBool::new(false),
+            advisory_charge: Mutex::default(),
             waits: Mutex::default(),
             listening: Listening::default(),
             committed: AtomicU64::new(0),

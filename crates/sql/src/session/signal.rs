@@ -178,6 +178,9 @@ impl Session {
         waits.ends.clear();
         waits.slept = 0;
         waits.sleeps = 0;
+        let granted = waits.granted.take();
+        drop(waits);
+        self.context.forget_granted(granted);
     }
 
     /// Tells the client what the statement's functions have to say.

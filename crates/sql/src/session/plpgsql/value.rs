@@ -25,6 +25,15 @@ use crate::session::Session;
 use crate::session::prepared::PlanSettings;
 use crate::typed::{held, query_of, value};
 
+/// A value of a variable of this type and modifier.
+fn holding(value: Datum, (oid, modifier): (u32, i32)) -> Held {
+    Held::Value {
+        oid,
+        modifier,
+        value,
+    }
+}
+
 impl Machine<'_> {
     /// The value of an expression.
     pub(super) async fn value(&mut self, of: &Expression) -> Result<Typed> {
@@ -313,19 +322,8 @@ impl Machine<'_> {
         let declared = &self.compiled.body.slots[slot];
         match &self.frame.held[slot] {
             Held::Value { oid: 0, .. } => {
-                let Typed {
-                    value,
-                    oid,
-                    modifier,
-                } = typed;
-                self.frame.keep(
-                    slot,
-                    Held::Value {
-                        oid,
-                        modifier,
-                        value,
-                    },
-                )
+                let held = holding(typed.value, (typed.oid, typed.modifier));
+                self.frame.keep(slot, held)
             }
             Held::Value { oid, modifier, .. } => {
                 let (oid, modifier) = (*oid, *modifier);
@@ -333,14 +331,7 @@ impl Machine<'_> {
                 if declared.not_null && value.is_null() {
                     return Err(not_null(&declared.name));
                 }
-                self.frame.keep(
-                    slot,
-                    Held::Value {
-                        oid,
-                        modifier,
-                        value,
-                    },
-                )
+                self.frame.keep(slot, holding(value, (oid, modifier)))
             }
             Held::Row(_) => match typed.value {
                 Datum::Null if declared.not_null => Err(not_null(&declared.name)),
