@@ -18,6 +18,7 @@
 //! | `panics.rs` | what a panic means for the process |
 //! | `stop_points.rs` | places where the program kills itself on request; nothing unless compiled in |
 //! | `directory.rs` | where a directory is, and what is in it, before anything is done with it |
+//! | `kept_space.rs` | [`KeptSpace`]: what ordinary growth leaves free |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
 //!
 //! `unsafe` lives in `buffer.rs`, `uring.rs`, `drive.rs` and `sys.rs` only.
@@ -30,6 +31,7 @@ mod directory;
 mod drive;
 mod emulated;
 mod file;
+mod kept_space;
 mod lock;
 mod memory;
 mod mutation;
@@ -60,6 +62,7 @@ pub use directory::{
 pub use drive::block_on;
 pub use emulated::{Access, EmulatedDevice, EmulatedProfile, EmulationCounts, Mechanics, Shingles};
 pub use file::{FileDevice, IoEngine};
+pub use kept_space::KeptSpace;
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use memory::{MemoryDevice, device_bytes};
 pub use mutation::Mutation;

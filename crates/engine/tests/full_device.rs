@@ -153,7 +153,7 @@ fn an_index_is_dropped_and_made_again_later() {
     let device = SimulatedDevice::new();
     let db = open_it(&device);
     let t = make_table(&db, "kept", IndexKind::Hash);
-    for id in 0..300 {
+    for id in 0..3000 {
         insert_lazily(&db, &t, id, &text(id)).expect("inserts");
     }
     let change = Change::CreateIndex {
@@ -164,7 +164,7 @@ fn an_index_is_dropped_and_made_again_later() {
     drop(t);
     block_on(db.checkpoint()).expect("checkpoints");
     leave(&device, 1 << 20);
-    let end = fill(&db, "kept", 300);
+    let end = fill(&db, "kept", 3000);
     leave(&device, 0);
     let t = table(&db, "kept");
     let change = Change::DropIndex {
@@ -183,6 +183,40 @@ fn room_is_made_after_a_crash_of_a_full_device() {
     device.crash(9);
     let db = open_it(&device);
     let oid = table(&db, "going").def.oid;
+    ddl(&db, Change::DropTable(oid)).expect("drops");
+    goes_on(&device, db, end, 0);
+}
+
+#[test]
+fn what_is_kept_stays_though_inserts_and_checkpoints_go_on() {
+    let (device, db, mut end) = full();
+    for _ in 0..30 {
+        // It may find no room for all that was inserted, and then leaves what is there.
+        let _ = block_on(db.checkpoint());
+        end = fill(&db, "kept", end);
+    }
+    block_on(db.checkpoint()).expect("a checkpoint has room");
+    let oid = table(&db, "going").def.oid;
+    ddl(&db, Change::DropTable(oid)).expect("drops");
+    goes_on(&device, db, end, 0);
+}
+
+#[test]
+fn what_others_take_of_a_full_device_is_not_missed() {
+    let (device, db, mut end) = full();
+    for _ in 0..10 {
+        let _ = block_on(db.checkpoint());
+        // Another program writes until nothing is free.
+        leave(&device, 0);
+        end = fill(&db, "kept", end);
+    }
+    let t = table(&db, "going");
+    for id in 0..100 {
+        assert!(delete(&db, &t, id).expect("deletes"));
+    }
+    leave(&device, 0);
+    let oid = t.def.oid;
+    drop(t);
     ddl(&db, Change::DropTable(oid)).expect("drops");
     goes_on(&device, db, end, 0);
 }

@@ -5,11 +5,15 @@ use std::io;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use thermocline_device::{Device, Fault, FileDevice, IoEngine, Operation, SimulatedDevice};
+use thermocline_device::{
+    Device, Fault, FileDevice, IoEngine, KeptSpace, Operation, SimulatedDevice,
+};
 use thermocline_engine::spill::{SPILL_BUFFER_BYTES, Spill, SpillFile, SpillReader};
 
 fn spill(device: &SimulatedDevice, limit: Option<u64>) -> Arc<Spill> {
-    Spill::new(Arc::new(device.clone()), limit).expect("begins")
+    let device: Arc<dyn Device> = Arc::new(device.clone());
+    let kept = Arc::new(KeptSpace::new(device.clone()));
+    Spill::new(device, kept, limit).expect("begins")
 }
 
 fn record(number: usize, bytes: usize) -> Vec<u8> {
@@ -176,7 +180,8 @@ fn a_temporary_file_has_no_name_and_its_space_comes_back() {
     let folder = directory.path().join(".temporary");
     std::fs::create_dir(&folder).expect("makes");
     std::fs::write(folder.join("0"), b"left").expect("writes");
-    let spill = Spill::new(device.clone(), None).expect("begins");
+    let kept = Arc::new(KeptSpace::new(device.clone()));
+    let spill = Spill::new(device.clone(), kept, None).expect("begins");
     assert!(!folder.exists());
     let mut file = spill.create().expect("makes a file");
     let mut second = spill.create().expect("makes another");

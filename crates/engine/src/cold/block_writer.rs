@@ -8,13 +8,14 @@
 
 use thermocline_device::{AlignedBuffer, SECTOR_BYTES};
 use thermocline_storage::block::BlockBuilder;
-use thermocline_storage::block_store::{HOME, NewBlock};
+use thermocline_storage::block_store::{BlockStoreError, HOME, NewBlock};
 use thermocline_storage::columns::ColumnBuilder;
 
 use crate::catalog::{AccessMethod, Table};
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, store_failed};
 use crate::parts::Parts;
+use crate::parts::reserve::SpaceUse;
 
 /// Bytes of a row group's tuples at most, in blocks, ...
 const GROUP_BLOCKS: u64 = 8;
@@ -28,6 +29,8 @@ pub(crate) struct BlockWriter {
     /// Made for the first group.
     columns: Option<ColumnBuilder>,
     method: AccessMethod,
+    /// What the blocks are written for.
+    space_use: SpaceUse,
 }
 
 /// Bytes of tuples that a row group may have.
@@ -43,11 +46,13 @@ pub(crate) fn buffer_bytes(block_bytes: u32) -> usize {
 }
 
 impl BlockWriter {
-    pub fn new(block_bytes: u32) -> Self {
+    /// Blocks of so many bytes, for this use.
+    pub fn new(block_bytes: u32, space_use: SpaceUse) -> Self {
         BlockWriter {
             records: BlockBuilder::new(AlignedBuffer::new_zeroed(buffer_bytes(block_bytes))),
             columns: None,
             method: AccessMethod::Memory,
+            space_use,
         }
     }
 
@@ -148,6 +153,10 @@ impl BlockWriter {
     /// Writes the block there; its id, and how many bytes it has.
     fn put(&mut self, parts: &Parts, new: NewBlock) -> Result<(u32, u64)> {
         let (storage, partition) = (new.table, new.partition);
+        let bytes = new.device_bytes as u64;
+        if new.tablespace == HOME && !parts.reserve().allows(self.space_use, bytes) {
+            return Err(store_failed(BlockStoreError::StorageFull));
+        }
         let (id, _) = parts.blocks().allocate(new).map_err(store_failed)?;
         let lsn = parts.log().appended_lsn();
         let bytes = match &mut self.columns {

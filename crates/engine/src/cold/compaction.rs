@@ -23,6 +23,7 @@ use crate::ground::counters::Counters;
 use crate::ground::error::Error;
 use crate::ground::moment::Moment;
 use crate::parts::Parts;
+use crate::parts::reserve::SpaceUse;
 use crate::policy::Compaction;
 use crate::rows::row_state::{LeftPage, TablePartition};
 
@@ -78,7 +79,7 @@ pub(crate) struct Compactor {
 impl Compactor {
     pub fn new(block_bytes: u32) -> Self {
         Compactor {
-            writer: BlockWriter::new(block_bytes),
+            writer: BlockWriter::new(block_bytes, SpaceUse::Compaction),
             read: AlignedBuffer::new_zeroed(buffer_bytes(block_bytes)),
             found: Vec::new(),
             tuples: Vec::new(),

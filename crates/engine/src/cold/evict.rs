@@ -26,6 +26,7 @@ use crate::ground::error::{Error, Result};
 use crate::ground::moment::Moment;
 use crate::memory::Pressure;
 use crate::parts::Parts;
+use crate::parts::reserve::SpaceUse;
 use crate::policy::identification::Turn;
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::{Copying, LeftPage, TablePartition};
@@ -102,9 +103,19 @@ pub(crate) struct Evictor {
 }
 
 impl Evictor {
+    /// One that makes room in memory.
     pub fn new(block_bytes: u32) -> Self {
+        Self::of(block_bytes, SpaceUse::Growth)
+    }
+
+    /// One that cleans for a checkpoint.
+    pub fn for_checkpoint(block_bytes: u32) -> Self {
+        Self::of(block_bytes, SpaceUse::MakingRoom)
+    }
+
+    fn of(block_bytes: u32, space_use: SpaceUse) -> Self {
         Evictor {
-            writer: BlockWriter::new(block_bytes),
+            writer: BlockWriter::new(block_bytes, space_use),
             picked: Vec::new(),
             copying: Copying::default(),
             key: Vec::new(),

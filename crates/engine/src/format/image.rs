@@ -23,7 +23,7 @@ const FRAME_BYTES_MAX: usize = 16 << 20;
 /// ends just there.
 const END_BYTES_MAX: usize = 1 << 30;
 /// What is written or read at once.
-const BUFFER_BYTES: usize = 256 << 10;
+pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 
 /// What a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

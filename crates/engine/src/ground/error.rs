@@ -186,7 +186,9 @@ impl Error {
                 Some("The transaction might succeed if retried.")
             }
             Error::Refused { hint, .. } => Some(hint),
-            Error::DiskFull(_) => Some("Free space on the device; writes resume by themselves."),
+            Error::DiskFull(_) => Some(
+                "Free space on the device; writes resume by themselves. DELETE, TRUNCATE and DROP work meanwhile.",
+            ),
             Error::OutOfMemory(_) => Some("Split the transaction, or raise memory_limit."),
             Error::ShareUsed { .. } => Some(
                 "Send less at a time, close cursors and prepared statements that are not used, or raise memory_limit: a quarter of it serves what clients cause.",

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use thermocline_device::{AlignedBuffer, Device, DeviceFile, SECTOR_BYTES};
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, KeptSpace, SECTOR_BYTES};
 
 use crate::ground::error::{Error, Result};
 
@@ -30,6 +30,8 @@ const SECTOR: u64 = SECTOR_BYTES as u64;
 /// Where temporary files are made, and what they take together.
 pub struct Spill {
     device: Arc<dyn Device>,
+    /// What the files leave free.
+    kept: Arc<KeptSpace>,
     limit: AtomicU64,
     files: AtomicU64,
     bytes: AtomicU64,
@@ -59,12 +61,17 @@ impl Spill {
     ///
     /// # Errors
     /// The device fails.
-    pub fn new(device: Arc<dyn Device>, limit: Option<u64>) -> Result<Arc<Self>> {
+    pub fn new(
+        device: Arc<dyn Device>,
+        kept: Arc<KeptSpace>,
+        limit: Option<u64>,
+    ) -> Result<Arc<Self>> {
         device
             .remove_temporary()
             .map_err(|e| Error::io(e, "removing old temporary files"))?;
         Ok(Arc::new(Spill {
             device,
+            kept,
             limit: AtomicU64::new(limit.unwrap_or(u64::MAX)),
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -129,7 +136,11 @@ impl Spill {
         }
         let free = self.device.free_bytes();
         let full = match free {
-            Ok(free) if free >= bytes.saturating_add(LEFT_FREE_BYTES) => return Ok(()),
+            Ok(free)
+                if free >= bytes.saturating_add(LEFT_FREE_BYTES) && self.kept.leaves(bytes) =>
+            {
+                return Ok(());
+            }
             Ok(_) => Error::DiskFull("temporary data must leave room for the log".into()),
             Err(error) => Error::io(error, "asking for the free space of the device"),
         };

@@ -19,10 +19,11 @@ use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 use crate::catalog::{IndexKind, Table};
 use crate::cold::evict::Evictor;
 use crate::cold::pace::Pace;
-use crate::format::image::{Frame, ImageWriter, begin_frame, end_frame};
+use crate::format::image::{BUFFER_BYTES, Frame, ImageWriter, begin_frame, end_frame};
 use crate::ground::error::Result;
 use crate::ground::moment::Moment;
 use crate::parts::Parts;
+use crate::parts::reserve::SpaceUse;
 use crate::rows::index::Index;
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::{DEAD, TablePartition};
@@ -156,6 +157,10 @@ impl<'a> Capture<'a> {
     }
 
     fn write(&mut self) -> Result<()> {
+        // Without it the file system says what is missing. The last bytes are written when it ends.
+        let bytes = self.frames.len() + 2 * BUFFER_BYTES;
+        let reserve = self.parts.reserve();
+        reserve.allows(SpaceUse::MakingRoom, bytes as u64);
         self.writer.write(self.frames)?;
         self.frames.clear();
         self.parts.pause(Moment::PagesCopied);

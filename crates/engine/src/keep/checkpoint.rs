@@ -28,6 +28,7 @@ use crate::ground::moment::Moment;
 use crate::keep::capture::{Capture, PAGE_BYTES};
 use crate::parts::Parts;
 use crate::parts::checkpoint_state::{Chain, Last, LogPosition, Purpose, replay_units};
+use crate::parts::reserve::SpaceUse;
 use crate::transaction::RunOptions;
 
 /// Deltas that a start reads at most for each partition.
@@ -52,6 +53,9 @@ const UNITS_MEASURED_MIN: u64 = 1_000_000;
 const TARGET_SHARE: u32 = 2;
 /// Less log than this is what a checkpoint leaves itself, or hardly more.
 const CHANGED_BYTES: u64 = 4096;
+
+/// Roughly what a manifest takes, for the room that is made for it.
+const MANIFEST_BYTES: u64 = 256 << 10;
 
 impl Parts {
     /// Makes a checkpoint now.
@@ -102,16 +106,15 @@ impl Parts {
             .fetch_sub(awaited, Ordering::Relaxed);
         last.chains
             .resize_with(self.all_partitions().len(), Chain::default);
-        self.make_room_for_checkpoint();
+        self.see_how_much_is_free();
         let result = self.write_checkpoint(purpose, &mut last);
-        if result.is_ok() {
-            self.reserve().take();
-        } else {
+        if result.is_err() {
             // Pages count as saved that are in no image: begin anew.
             last.chains.fill(Chain::default());
             self.stop_if_blocks_failed();
             self.remove_unfinished();
         }
+        self.reserve().take();
         result
     }
 
@@ -126,7 +129,7 @@ impl Parts {
             false => Pace::at_full_speed(started),
         };
         last.began = Some(started);
-        let mut evictor = Evictor::new(self.policy().block_bytes);
+        let mut evictor = Evictor::for_checkpoint(self.policy().block_bytes);
         self.memory().foresee(u64::from(self.policy().block_bytes));
         let mut frames = Vec::new();
         let mut image_bytes = 0;
@@ -172,6 +175,8 @@ impl Parts {
         }
         let mut table = Vec::new();
         self.blocks().write_to(epoch, &mut table);
+        let bytes = table.len() as u64 + MANIFEST_BYTES;
+        self.reserve().allows(SpaceUse::MakingRoom, bytes);
         let crc = crc32c::crc32c(&table);
         table.extend_from_slice(&crc.to_le_bytes());
         write_file(&**self.device(), &manifest.blocks, &table)?;

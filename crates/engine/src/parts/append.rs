@@ -9,6 +9,7 @@ use crate::format::record::pieces;
 use crate::ground::byte_parts::ByteParts;
 use crate::ground::error::{Error, Result, log_failed};
 use crate::parts::Parts;
+use crate::parts::reserve::SpaceUse;
 
 impl Parts {
     /// Appends a record of a commit or a rollback. One that only takes away may use the log's
@@ -18,11 +19,11 @@ impl Parts {
         pieces: &[&[u8]],
         takes_away: impl FnOnce() -> bool,
     ) -> Result<Lsn> {
-        match self.log.append(pieces) {
+        match self.append_growing(pieces) {
             Err(LogFailed::StorageFull) if takes_away() => {
-                let lsn = self.log.append_reserved(pieces).map_err(log_failed)?;
-                self.counters.logged(lsn);
                 self.checkpoint.poke();
+                let lsn = self.append_reserved(pieces).map_err(log_failed)?;
+                self.counters.logged(lsn);
                 Ok(lsn)
             }
             Err(error) => Err(log_failed(error)),
@@ -30,6 +31,29 @@ impl Parts {
                 self.counters.logged(lsn);
                 Ok(lsn)
             }
+        }
+    }
+
+    /// Appends a record, if it leaves the space that is kept.
+    pub(crate) fn append_growing(&self, pieces: &[&[u8]]) -> std::result::Result<Lsn, LogFailed> {
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        match self.reserve.kept().leaves(bytes) {
+            true => self.log.append(pieces),
+            false => Err(LogFailed::StorageFull),
+        }
+    }
+
+    /// Appends a record that makes room: also where that takes another segment out of the space
+    /// that is kept.
+    fn append_reserved(&self, pieces: &[&[u8]]) -> std::result::Result<Lsn, LogFailed> {
+        match self.log.append_reserved(pieces) {
+            Err(LogFailed::StorageFull) => {
+                let bytes = self.settings.segment_bytes();
+                self.reserve.allows(SpaceUse::MakingRoom, bytes);
+                self.log.prepare_now();
+                self.log.append_reserved(pieces)
+            }
+            appended => appended,
         }
     }
 
@@ -62,19 +86,10 @@ impl Parts {
         !draft.dropped.is_empty() || !draft.dropped_indexes.is_empty()
     }
 
-    /// Whether the device has no room for the log to go on for long.
-    fn device_is_short(&self) -> bool {
-        self.log.is_short()
-            || self
-                .device
-                .free_bytes()
-                .is_ok_and(|free| free < self.reserve.wanted())
-    }
-
-    /// What a checkpoint needs for its files on a device that is full.
-    pub(crate) fn make_room_for_checkpoint(&self) {
-        if self.device_is_short() {
-            self.reserve.give(0);
-        }
+    /// Before a checkpoint: whether the device has little room.
+    pub(crate) fn see_how_much_is_free(&self) {
+        let has_little = |free| free < self.reserve.wanted();
+        let is_short = self.log.is_short() || self.device.free_bytes().is_ok_and(has_little);
+        self.log.be_frugal(is_short);
     }
 }

@@ -222,7 +222,11 @@ impl Parts {
             pulse: Pulse::default(),
             checkpoint: CheckpointState::default(),
             backups: BackupState::default(),
-            spill: Spill::new(settings.device.clone(), settings.temp_file_limit)?,
+            spill: Spill::new(
+                settings.device.clone(),
+                reserve.kept().clone(),
+                settings.temp_file_limit,
+            )?,
             reserve,
             start: Start::default(),
             stopping: AtomicBool::new(false),

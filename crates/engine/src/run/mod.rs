@@ -618,7 +618,7 @@ impl Parts {
     }
 
     pub(crate) fn append_log(&self, pieces: &[&[u8]]) -> Result<Lsn> {
-        let lsn = self.log().append(pieces).map_err(log_failed)?;
+        let lsn = self.append_growing(pieces).map_err(log_failed)?;
         self.count().logged(lsn);
         Ok(lsn)
     }

@@ -112,13 +112,15 @@ mod tests {
     use std::io::Write;
 
     use futures::StreamExt;
-    use thermocline_device::SimulatedDevice;
+    use thermocline_device::{Device, KeptSpace, SimulatedDevice};
     use thermocline_engine::block_on;
 
     use super::*;
 
     fn files(limit: Option<u64>) -> (Arc<Spill>, SpillFiles) {
-        let spill = Spill::new(Arc::new(SimulatedDevice::new()), limit).unwrap();
+        let device: Arc<dyn Device> = Arc::new(SimulatedDevice::new());
+        let kept = Arc::new(KeptSpace::new(device.clone()));
+        let spill = Spill::new(device, kept, limit).unwrap();
         (Arc::clone(&spill), SpillFiles(spill))
     }
 

@@ -43,6 +43,7 @@ fn selected(expression: &str, parameters: &[Value]) -> Result<(String, String, S
         now_us: 844_000_000_000_000,
         session: &NoSession,
         styles: Styles::plain(),
+        outer: None,
     };
     let value = select.output[0].expr.evaluate(&NoRow, &context)?;
     let shown = if value.is_null() {

@@ -276,6 +276,7 @@ impl Definition<'_> {
             now_us: self.now_us,
             session: self.session,
             styles: self.styles,
+            outer: None,
         };
         let value = expression.evaluate(&NoRow, &context)?;
         Ok(RowsValue::Same(value.into_value()))

@@ -244,6 +244,7 @@ impl Definition<'_> {
             now_us: self.now_us,
             session: self.session,
             styles: self.styles,
+            outer: None,
         };
         let failed = Mutex::new(None);
         let tuple = |_: &Table, bytes: &[u8], new: &Table, out: &mut Vec<u8>| {

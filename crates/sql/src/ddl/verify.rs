@@ -78,6 +78,7 @@ impl Definition<'_> {
                 now_us,
                 session,
                 styles,
+                outer: None,
             };
             let row = Stored { table, tuple };
             // NULL satisfies a CHECK.

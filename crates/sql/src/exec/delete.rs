@@ -25,6 +25,7 @@ pub(super) async fn delete(
         now_us: context.now_us,
         session: context.session,
         styles: context.styles,
+        outer: None,
     };
     let lookup = Lookup::of(&plan.source, &evaluation)?;
     if matches!(lookup.keys, Keys::Nothing) {

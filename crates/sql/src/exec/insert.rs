@@ -174,6 +174,7 @@ pub(super) async fn insert(
                 now_us: context.now_us,
                 session: context.session,
                 styles: context.styles,
+                outer: None,
             };
             let mut encoder = Encoder::new(&plan.target, evaluation, context.db.spread());
             let mut row: Vec<Datum<'_>> = Vec::with_capacity(plan.target.table.columns.len());
@@ -233,6 +234,7 @@ pub async fn insert_rows(
         now_us: context.now_us,
         session: context.session,
         styles: context.styles,
+        outer: None,
     };
     let mut encoder = Encoder::new(target, evaluation, context.db.spread());
     let mut row: Vec<Datum<'_>> = Vec::with_capacity(target.table.columns.len());
@@ -272,6 +274,7 @@ async fn store(
         now_us: context.now_us,
         session: context.session,
         styles: context.styles,
+        outer: None,
     };
     let update = target
         .conflict

@@ -34,6 +34,23 @@ pub(crate) enum Keys {
     Row(RowId),
 }
 
+impl Keys {
+    /// Evaluates the keys of `source`.
+    ///
+    /// # Errors
+    /// What the expressions in them raise.
+    pub(crate) fn of(source: &Source, context: &EvalContext<'_>) -> Result<Self> {
+        match &source.path {
+            Path::Scan => Ok(Self::Scan),
+            Path::Row(number) => Ok(match number.evaluate(&NoRow, context)?.as_ref() {
+                ValueRef::BigInt(number) => Self::Row(RowId::numbered(number.cast_unsigned())),
+                _ => Self::Nothing,
+            }),
+            Path::Probe(probe) => keys_of(&source.table, probe, context),
+        }
+    }
+}
+
 /// Keys and where to look for them.
 pub(crate) struct Lookup {
     pub(crate) keys: Keys,
@@ -47,21 +64,13 @@ impl Lookup {
     /// What the expressions in them raise.
     pub(crate) fn of(source: &Source, context: &EvalContext<'_>) -> Result<Self> {
         let table = &*source.table;
-        let keys = match &source.path {
-            Path::Scan => Keys::Scan,
-            Path::Row(number) => {
-                let number = number.evaluate(&NoRow, context)?;
-                let ValueRef::BigInt(number) = number.as_ref() else {
-                    return Ok(Self::nothing());
-                };
-                let row = RowId::numbered(number.cast_unsigned());
-                return Ok(Self {
-                    keys: Keys::Row(row),
-                    scope: Scope::One(row.partition()),
-                });
-            }
-            Path::Probe(probe) => keys_of(table, probe, context)?,
-        };
+        let keys = Keys::of(source, context)?;
+        if let Keys::Row(row) = keys {
+            return Ok(Self {
+                keys,
+                scope: Scope::One(row.partition()),
+            });
+        }
         // One hash serves both when the index is over the partition key.
         if let (Path::Probe(probe), Keys::Point(bytes)) = (&source.path, &keys)
             && let Some(partition) = table.partition_of_index_key(probe.index, bytes)

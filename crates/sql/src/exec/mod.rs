@@ -10,6 +10,7 @@ mod aggregate;
 mod bulk;
 mod delete;
 mod insert;
+mod join;
 mod lookup;
 mod overwrite;
 mod pace;

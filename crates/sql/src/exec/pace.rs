@@ -12,6 +12,9 @@ use crate::error::{Result, SqlError};
 /// A statement that has gone on for so long lets others go first.
 pub(super) const STRETCH: Duration = Duration::from_millis(20);
 
+/// The same for one that holds all partitions.
+const STRETCH_OF_ALL: Duration = Duration::from_millis(2);
+
 /// Rows before the first look: most statements have no more, and never look.
 const ROWS_UNSEEN: u32 = 4;
 
@@ -29,6 +32,8 @@ pub(super) struct Pace<'a> {
     options: &'a RunOptions,
     /// The statement may be run elsewhere instead.
     may_leave: bool,
+    /// How long it goes on at a stretch.
+    stretch: Duration,
     /// When the stretch began, and when the last look was.
     times: Option<(Instant, Instant)>,
     /// Rows until the next look, and between looks.
@@ -42,9 +47,22 @@ impl<'a> Pace<'a> {
             db,
             options,
             may_leave,
+            stretch: STRETCH,
             times: None,
             left: ROWS_UNSEEN,
             between: 1,
+        }
+    }
+
+    /// Of a statement that holds all partitions at once, which others are to have soon.
+    pub(super) const fn of_all_partitions(
+        db: &'a Database,
+        options: &'a RunOptions,
+        may_leave: bool,
+    ) -> Self {
+        Self {
+            stretch: STRETCH_OF_ALL,
+            ..Self::new(db, options, may_leave)
         }
     }
 
@@ -116,7 +134,7 @@ impl<'a> Pace<'a> {
         }
         self.times = Some((began, now));
         self.left = self.between;
-        let is_over = now - began >= STRETCH;
+        let is_over = now - began >= self.stretch;
         if is_over {
             self.left = 1;
         }

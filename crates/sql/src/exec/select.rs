@@ -9,7 +9,7 @@ use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
 use super::row::{NumberedRow, TupleRow};
 use super::sink::{Sink, Window};
-use super::{ExecContext, Stop, bulk, run};
+use super::{ExecContext, Stop, bulk, join, run};
 use crate::bind::SMALL_TABLE_ROWS;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow};
@@ -29,6 +29,7 @@ pub(super) async fn select(
         now_us: context.now_us,
         session,
         styles: context.styles,
+        outer: None,
     };
     let window = Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?;
     let Some(source) = &plan.source else {
@@ -45,6 +46,10 @@ pub(super) async fn select(
     };
     if window.limit == 0 {
         return Ok(0);
+    }
+    if !plan.joins.is_empty() {
+        join::select(plan, source, window, &evaluation, context, rows).await?;
+        return Ok(rows.rows() - before);
     }
     let lookup = Lookup::of(source, &evaluation)?;
     if matches!(lookup.keys, Keys::Nothing) {

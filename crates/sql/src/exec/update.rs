@@ -182,6 +182,7 @@ pub(super) async fn update(
         now_us: context.now_us,
         session: context.session,
         styles: context.styles,
+        outer: None,
     };
     let lookup = Lookup::of(&plan.source, &evaluation)?;
     if matches!(lookup.keys, Keys::Nothing) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::Catalog;
+use thermocline_engine::{Catalog, Table};
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::error::{Result, SqlError};
@@ -124,6 +124,41 @@ pub struct EvalContext<'a> {
     pub session: &'a dyn SessionInfo,
     /// How its dates, times and numbers look, and what its clocks show.
     pub styles: &'a Styles,
+    /// In a join: the row of the tables before.
+    pub(crate) outer: Option<&'a JoinedRow<'a>>,
+}
+
+/// A row of a join so far: a tuple of the table that came last, and the row before it.
+#[derive(Clone, Copy)]
+pub(crate) struct JoinedRow<'a> {
+    pub(crate) before: Option<&'a JoinedRow<'a>>,
+    pub(crate) table: &'a Table,
+    /// Where the table's columns begin.
+    pub(crate) begin: usize,
+    /// None: an outer join has found no row. All its columns are NULL.
+    pub(crate) tuple: Option<&'a [u8]>,
+}
+
+impl<'a> JoinedRow<'a> {
+    /// A column of any of its tables.
+    #[inline]
+    pub(crate) fn value(&self, column: usize) -> ValueRef<'a> {
+        match (column.checked_sub(self.begin), self.before) {
+            (Some(own), _) => match self.tuple {
+                Some(tuple) => self.table.value(tuple, own),
+                None => ValueRef::Null,
+            },
+            (None, Some(before)) => before.value(column),
+            (None, None) => ValueRef::Null,
+        }
+    }
+}
+
+impl RowAccess for JoinedRow<'_> {
+    #[inline]
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        self.value(column)
+    }
 }
 
 impl EvalContext<'_> {
@@ -135,6 +170,7 @@ impl EvalContext<'_> {
             now_us: 0,
             session: &NoSession,
             styles: Styles::plain(),
+            outer: None,
         }
     }
 }

@@ -87,6 +87,10 @@ impl Expr {
     ) -> Result<Datum<'a>> {
         Ok(match self {
             Self::Column(column) => Datum::Ref(row.column(*column)),
+            Self::Outer(column, _) => Datum::Ref(match context.outer {
+                Some(outer) => outer.value(*column),
+                None => return Err(SqlError::internal("a join's column without its row")),
+            }),
             Self::Constant(value) => Datum::Ref(value.as_ref()),
             Self::Parameter(number) => match context.parameters.get(*number) {
                 Some(value) => Datum::Ref(value.as_ref()),

@@ -12,6 +12,7 @@ mod evaluate;
 
 pub use analysed::Analysed;
 pub use cast::CastPath;
+pub(crate) use context::JoinedRow;
 pub use context::{EvalContext, NoRow, NoSession, RowAccess, SessionInfo};
 pub use evaluate::Datum;
 
@@ -85,6 +86,8 @@ pub enum Expr {
     Parameter(usize),
     /// A column of the row.
     Column(usize),
+    /// In a join: a column of the tables before, as it is called.
+    Outer(usize, Arc<str>),
     /// Two values of the same type; NULL if one is.
     Compare(Comparison, Box<Expr>, Box<Expr>),
     /// All are true.
@@ -161,6 +164,7 @@ impl Expr {
             Self::Constant(_)
             | Self::Parameter(_)
             | Self::Column(_)
+            | Self::Outer(..)
             | Self::Now(_)
             | Self::RandomUuid
             | Self::NextValue(_) => {}
@@ -227,6 +231,7 @@ impl Expr {
                 each,
                 Self::Parameter(_)
                     | Self::Column(_)
+                    | Self::Outer(..)
                     | Self::Now(_)
                     // It may ask for the time.
                     | Self::Analysed(_)

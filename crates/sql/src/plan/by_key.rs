@@ -38,6 +38,7 @@ pub(crate) fn row_numbered(table: &Arc<Table>, parameter: usize) -> Source {
 pub(crate) fn locking(source: Source, lock: RowLock) -> ShortPlan {
     ShortPlan::Select(Arc::new(SelectPlan {
         source: Some(source),
+        joins: Vec::new(),
         condition: None,
         aggregate: None,
         output: Vec::new(),

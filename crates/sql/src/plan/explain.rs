@@ -6,7 +6,9 @@ use thermocline_storage::numeric::long::LONG;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
-use super::{InsertSource, KeyBound, KeyChoice, Path, Plan, Probe, ShortPlan, SortKey, Source};
+use super::{
+    InsertSource, JoinStep, KeyBound, KeyChoice, Path, Plan, Probe, SelectPlan, ShortPlan, Source,
+};
 use crate::expr::{Comparison, Expr};
 
 impl Plan {
@@ -40,7 +42,7 @@ impl ShortPlan {
                 }
                 if !select.sort.is_empty() {
                     node(&mut depth, "Sort", &mut lines);
-                    let names = sort_names(&select.sort, select.source.as_ref());
+                    let names = sort_names(select);
                     lines.push(detail(depth, &format!("Sort Key: {names}")));
                 }
                 if let Some(aggregate) = &select.aggregate {
@@ -55,7 +57,7 @@ impl ShortPlan {
                     }
                 }
                 match &select.source {
-                    Some(source) => explain_source(source, depth, &mut lines),
+                    Some(source) => explain_joins(source, &select.joins, depth, &mut lines),
                     None => lines.push(indented(depth, "Result")),
                 }
             }
@@ -149,6 +151,9 @@ impl ShortPlan {
     fn why(&self) -> String {
         match self {
             Self::Select(select) => match &select.source {
+                Some(_) if !select.joins.is_empty() => {
+                    "an index leads to the rows of each table; all partitions".to_owned()
+                }
                 Some(source) => reach(source),
                 None => "no table".to_owned(),
             },
@@ -269,13 +274,15 @@ fn choice_text(table: &Table, column: usize, choice: &KeyChoice) -> String {
     }
 }
 
-fn sort_names(sort: &[SortKey], source: Option<&Source>) -> String {
-    let names: Vec<String> = sort
+fn sort_names(select: &SelectPlan) -> String {
+    let names: Vec<String> = select
+        .sort
         .iter()
         .map(|key| {
-            let mut name = match source {
-                Some(source) => text(&key.expr, &source.table),
-                None => "?".to_owned(),
+            let mut name = match (&select.source, &key.expr) {
+                (Some(source), expr) if select.joins.is_empty() => text(expr, &source.table),
+                (Some(source), Expr::Column(column)) => joined_column(source, select, *column),
+                _ => "?".to_owned(),
             };
             if key.descending {
                 name.push_str(" DESC");
@@ -293,6 +300,33 @@ fn sort_names(sort: &[SortKey], source: Option<&Source>) -> String {
     names.join(", ")
 }
 
+/// The name of a column of a joined row.
+fn joined_column(source: &Source, select: &SelectPlan, column: usize) -> String {
+    let step = select.joins.iter().rev().find(|step| step.begin <= column);
+    let (table, begin) = step.map_or((&source.table, 0), |step| (&step.source.table, step.begin));
+    let def = table.columns.get(column - begin);
+    let name = def.map_or("?", |def| def.shown());
+    format!("{}.{name}", table.name)
+}
+
+/// Each join reads the rows before it, then those of its table.
+fn explain_joins(source: &Source, steps: &[JoinStep], depth: usize, lines: &mut Vec<String>) {
+    let Some((last, before)) = steps.split_last() else {
+        return explain_source(source, depth, lines);
+    };
+    let name = match last.keeps {
+        true => "Nested Loop Left Join",
+        false => "Nested Loop",
+    };
+    lines.push(indented(depth, name));
+    if let Some(after) = &last.after {
+        let filter = text(after, &last.source.table);
+        lines.push(detail(depth + 1, &format!("Filter: {filter}")));
+    }
+    explain_joins(source, before, depth + 1, lines);
+    explain_source(&last.source, depth + 1, lines);
+}
+
 /// An expression over the columns of `table`, roughly as PostgreSQL shows it.
 fn text(expr: &Expr, table: &Table) -> String {
     let joined = |operands: &[Expr], between: &str| {
@@ -302,6 +336,7 @@ fn text(expr: &Expr, table: &Table) -> String {
     match expr {
         Expr::Constant(value) => constant(value),
         Expr::Parameter(number) => format!("${}", number + 1),
+        Expr::Outer(_, name) => name.to_string(),
         Expr::Column(column) => table
             .columns
             .get(*column)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use thermocline_engine::{Database, Table};
-use thermocline_query::tree::{Expr, ExprKind, Query};
+use thermocline_query::tree::{Expr, ExprKind, From, Query};
 
 /// Columns by their places. Of tables of rows there are none.
 #[derive(Clone, Debug, Default)]
@@ -15,15 +15,19 @@ pub struct ColumnsUsed {
 }
 
 impl ColumnsUsed {
-    /// Those of a query whose only relation is this table.
-    pub(crate) fn of(query: &Query, table: &Table) -> Self {
+    /// Those of this table, which is this relation of a query.
+    pub(crate) fn of(query: &Query, relation: usize, table: &Table) -> Self {
         if !table.is_columns() {
             return Self::default();
         }
         let (mut projected, mut conditions) = (BTreeSet::new(), BTreeSet::new());
-        query.own_exprs(&mut |expr| columns_in(expr, table, &mut projected));
+        let of = (relation, table);
+        query.own_exprs(&mut |expr| columns_in(expr, of, &mut projected));
         if let Some(filter) = &query.filter {
-            columns_in(filter, table, &mut conditions);
+            columns_in(filter, of, &mut conditions);
+        }
+        for from in &query.from {
+            joining_columns(from, of, &mut conditions);
         }
         Self {
             projected: projected.difference(&conditions).copied().collect(),
@@ -39,13 +43,33 @@ impl ColumnsUsed {
     }
 }
 
-fn columns_in(expr: &Expr, table: &Table, found: &mut BTreeSet<usize>) {
+fn joining_columns(from: &From, of: (usize, &Table), found: &mut BTreeSet<usize>) {
+    if let From::Join {
+        left,
+        right,
+        condition,
+        ..
+    } = from
+    {
+        joining_columns(left, of, found);
+        joining_columns(right, of, found);
+        if let Some(condition) = condition {
+            columns_in(condition, of, found);
+        }
+    }
+}
+
+fn columns_in(expr: &Expr, (wanted, table): (usize, &Table), found: &mut BTreeSet<usize>) {
     expr.any(&mut |expr| {
         match expr.kind {
             ExprKind::Column {
-                level: 0, column, ..
-            } => found.extend([column]),
-            ExprKind::WholeRow { level: 0, .. } => found.extend(0..table.columns.len()),
+                level: 0,
+                relation,
+                column,
+            } if relation == wanted => found.extend([column]),
+            ExprKind::WholeRow { level: 0, relation } if relation == wanted => {
+                found.extend(0..table.columns.len());
+            }
             _ => {}
         }
         false

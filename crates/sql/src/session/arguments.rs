@@ -77,6 +77,7 @@ impl Session {
             now_us: self.context.transaction_us(),
             session: &*self.context,
             styles: &styles,
+            outer: None,
         };
         arguments
             .iter()

@@ -135,6 +135,7 @@ impl Session {
             now_us: self.context.transaction_us(),
             session: &*self.context,
             styles: &styles,
+            outer: None,
         };
         let evaluate = |argument: &Argument, wanted: &DataType| match argument {
             Argument::Parameter(number) => {

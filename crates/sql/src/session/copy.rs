@@ -277,6 +277,7 @@ impl Session {
             now_us: self.context.transaction_us(),
             session: &*self.context,
             styles: &incoming.styles,
+            outer: None,
         };
         filter.accepts(&whole, &context)
     }

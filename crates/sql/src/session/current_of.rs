@@ -137,7 +137,7 @@ impl Session {
             && matches!(source.path, Path::Probe(_))
             && source.is_bounded()
         {
-            let is_plain = select.aggregate.is_none();
+            let is_plain = select.aggregate.is_none() && select.joins.is_empty();
             if is_plain {
                 self.start_bounded(portal, planned, select, source).await?;
             }

@@ -76,6 +76,7 @@ impl Session {
                 now_us: self.context.transaction_us(),
                 session: &*self.context,
                 styles,
+                outer: None,
             };
             Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?
         };

@@ -50,9 +50,15 @@ const CASTS: [&str; 7] = [
 pub(crate) enum Row<'a> {
     /// Those of its relations: the table, and where its columns begin.
     Tables(&'a [(&'a Table, usize)]),
+    /// Those of one relation, before which others were joined.
+    Joined(&'a JoinedTables, usize),
     /// Keys and results of a group, of these types.
     Group(&'a [DataType]),
 }
+
+/// Tables that are joined one after the other: each, what the query calls it, and where its
+/// columns begin in the row.
+pub(crate) type JoinedTables = [(Arc<Table>, Arc<str>, usize)];
 
 /// Expressions over a row.
 pub(crate) struct Lowering<'a> {
@@ -94,14 +100,31 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// A column's place in the row, and its type.
-    fn column(&self, relation: usize, column: usize) -> Option<(usize, DataType)> {
+    /// Of a row of a relation, to which those of the tables before it are joined.
+    pub(super) const fn of_joined(tables: &'a JoinedTables, relation: usize) -> Self {
+        Self {
+            row: Row::Joined(tables, relation),
+        }
+    }
+
+    /// A column in the row, and its type.
+    fn column(&self, relation: usize, column: usize) -> Option<(Expr, DataType)> {
         match self.row {
             Row::Tables(tables) => {
                 let (table, offset) = tables.get(relation)?;
-                Some((offset + column, table.columns.get(column)?.data_type))
+                let data_type = table.columns.get(column)?.data_type;
+                Some((Expr::Column(offset + column), data_type))
             }
-            Row::Group(types) => Some((column, *types.get(column)?)),
+            Row::Joined(tables, own) => {
+                let (table, name, begin) = tables.get(relation)?;
+                let def = table.columns.get(column)?;
+                let place = match relation == own {
+                    true => Expr::Column(column),
+                    false => Expr::Outer(begin + column, format!("{name}.{}", def.shown()).into()),
+                };
+                Some((place, def.data_type))
+            }
+            Row::Group(types) => Some((Expr::Column(column), *types.get(column)?)),
         }
     }
 
@@ -160,7 +183,7 @@ impl<'a> Lowering<'a> {
                 level: 0,
                 relation,
                 column,
-            } => Expr::Column(self.column(*relation, *column)?.0),
+            } => self.column(*relation, *column)?.0,
             ExprKind::Constant(datum) if datum.is_null() => Expr::Constant(Value::Null),
             ExprKind::Constant(datum) => {
                 let data_type = held(expr.oid, expr.modifier)?;
@@ -348,6 +371,10 @@ impl<'a> Lowering<'a> {
             volatile: is_volatile(&own),
             text: match self.row {
                 Row::Tables(tables) => shown(expr, tables),
+                Row::Joined(tables, _) => {
+                    let plain: Vec<_> = tables.iter().map(|(table, ..)| (&**table, 0)).collect();
+                    shown(expr, &plain)
+                }
                 Row::Group(_) => shown(expr, &[]),
             },
             expr: own,
@@ -360,9 +387,7 @@ impl<'a> Lowering<'a> {
         let argument = match &expr.kind {
             ExprKind::Column {
                 relation, column, ..
-            } => self
-                .column(*relation, *column)
-                .map(|(place, data_type)| (Expr::Column(place), data_type)),
+            } => self.column(*relation, *column),
             ExprKind::Parameter(number) => {
                 let data_type = held(expr.oid, -1).unwrap_or(DataType::Text);
                 Some((Expr::Parameter(*number), data_type))

@@ -8,6 +8,7 @@
 //! | `before` | what runs before the statement, and how it goes in |
 //! | `select` | queries over one table that the short path runs |
 //! | `pull_up` | views and queries in FROM, as their table |
+//! | `join` | queries over several tables, by nested loops |
 //! | `group` | their groups and aggregates |
 //! | `locking` | rows that are locked |
 //! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
@@ -21,6 +22,7 @@ mod before;
 mod expression;
 mod group;
 mod insert;
+mod join;
 mod locking;
 mod merge;
 mod pull_up;
@@ -98,7 +100,11 @@ pub(crate) fn reading(
         tables: &typed.tables,
         befores: Befores::new(typed.parameters.clone()),
     };
-    Ok(planner.select(query, None)?.map(|plan| Bound {
+    let planned = match query.relations.len() {
+        0 | 1 => planner.select(query, None)?,
+        _ => planner.joined(query)?,
+    };
+    Ok(planned.map(|plan| Bound {
         parameters: parameter_types(&typed.parameters),
         columns: Some(shown_columns(&query.columns())),
         plan: Plan::Short(ShortPlan::Select(Arc::new(plan))),

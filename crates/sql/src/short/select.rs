@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, RelationKind};
+use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, Relation, RelationKind};
 use thermocline_query::types::domain::base;
 use thermocline_query::types::ids;
 
@@ -44,33 +44,26 @@ impl Planner<'_> {
     /// The table of a query without anything but rows, conditions, groups and an order: none for
     /// a query without FROM.
     fn only_table(&self, query: &Query) -> std::result::Result<Option<Arc<Table>>, Reason> {
-        let forms = [
-            (!query.with.is_empty(), "WITH"),
-            (query.set_operation.is_some(), "a set operation"),
-            (!query.windows.is_empty(), "a window function"),
-            (query.has_set_targets, "a set in the select list"),
-            (query.distinct != Distinctness::All, "DISTINCT"),
-            (query.with_ties, "WITH TIES"),
-        ];
-        if let Some((_, form)) = forms.iter().find(|(has, _)| *has) {
-            return Err(Reason::Form(form));
-        }
+        plain_form(query)?;
         match (query.relations.as_slice(), query.from.as_slice()) {
             ([], []) => Ok(None),
-            ([of], [From::Relation(0)]) => {
-                if of.sample.is_some() {
-                    return Err(Reason::Form("TABLESAMPLE"));
-                }
-                match of.kind {
-                    RelationKind::Table(oid) => {
-                        let table = self.context.catalog.table(oid).cloned();
-                        table.map(Some).ok_or(Reason::Form("a system catalog"))
-                    }
-                    RelationKind::Subquery(..) => Err(Reason::Form("a view or a subquery")),
-                    _ => Err(Reason::Form("a relation that is not a table")),
-                }
-            }
+            ([of], [From::Relation(0)]) => self.table_below(of).map(Some),
             _ => Err(Reason::Form("a join")),
+        }
+    }
+
+    /// The table that a relation is.
+    pub(super) fn table_below(&self, of: &Relation) -> std::result::Result<Arc<Table>, Reason> {
+        if of.sample.is_some() {
+            return Err(Reason::Form("TABLESAMPLE"));
+        }
+        match of.kind {
+            RelationKind::Table(oid) => {
+                let table = self.context.catalog.table(oid).cloned();
+                table.ok_or(Reason::Form("a system catalog"))
+            }
+            RelationKind::Subquery(..) => Err(Reason::Form("a view or a subquery")),
+            _ => Err(Reason::Form("a relation that is not a table")),
         }
     }
 
@@ -82,66 +75,19 @@ impl Planner<'_> {
     ) -> std::result::Result<SelectPlan, Reason> {
         let relations: Vec<(&Table, usize)> = table.iter().map(|table| (&***table, 0)).collect();
         let rows = Lowering::of_tables(&relations);
-        let count = |expr: &Option<tree::Expr>| {
-            let expr = expr.as_ref();
-            expr.map(|expr| Lowering::of_no_row().given(expr))
-                .transpose()
-        };
         let condition = query.filter.as_ref();
         let condition = condition.map(|filter| rows.given(filter)).transpose()?;
-        let mut groups = Groups::of(query, &rows)?;
-        if groups.is_some() && table.is_none() {
+        if query.group.is_some() && table.is_none() {
             return Err(Reason::Form("an aggregate without FROM"));
         }
-        let mut gives = |expr: &tree::Expr| match &mut groups {
-            Some(groups) => groups.given(expr),
-            None => rows.given(expr),
-        };
-        let mut output = Vec::with_capacity(query.targets.len());
-        for target in query.targets.iter().filter(|target| !target.hidden) {
-            if is_char_of_any_length(&target.expr) {
-                return Err(Reason::Form("a value of char of any length"));
-            }
-            output.push(OutputExpr {
-                expr: gives(&target.expr)?,
-                column_type: column_type(target.expr.oid, target.expr.modifier),
-            });
-        }
-        let mut sort = Vec::with_capacity(query.order.len());
-        for order in &query.order {
-            let of = &query.targets[order.target].expr;
-            // The storage knows the order of what it has keys of.
-            ordered(of)?;
-            let expr = gives(of)?;
-            let shown = query.targets[..order.target].iter();
-            let shown = shown.filter(|target| !target.hidden).count();
-            let is_shown = !query.targets[order.target].hidden && expr.is_volatile();
-            sort.push(SortKey {
-                expr,
-                shown: is_shown.then_some(shown),
-                descending: order.descending,
-                nulls_first: order.nulls_first,
-            });
-        }
-        let having = query.having.as_ref().map(gives).transpose()?;
-        if groups.as_ref().is_some_and(Groups::asks_nothing) {
-            return Err(Reason::Form("a group that asks nothing of its rows"));
-        }
-        let mut plan = SelectPlan {
-            source: None,
-            condition: None,
-            aggregate: groups.map(|groups| groups.plan(having)),
-            output,
-            sort,
-            limit: count(&query.limit)?,
-            offset: count(&query.offset)?,
-            lock: lock.filter(|_| table.is_some()),
-            numbered: false,
-            used: table.map_or_else(ColumnsUsed::default, |table| ColumnsUsed::of(query, table)),
-        };
+        let mut plan = of_rows(query, &rows)?;
         match table {
             None => plan.condition = condition,
-            Some(table) => self.find_rows(&mut plan, table, condition)?,
+            Some(table) => {
+                plan.lock = lock;
+                plan.used = ColumnsUsed::of(query, 0, table);
+                self.find_rows(&mut plan, table, condition)?;
+            }
         }
         Ok(plan)
     }
@@ -221,6 +167,82 @@ impl Planner<'_> {
         flat.targets = targets;
         Some(flat)
     }
+}
+
+/// Whether a query has nothing but rows, conditions, groups and an order.
+pub(super) fn plain_form(query: &Query) -> std::result::Result<(), Reason> {
+    let forms = [
+        (!query.with.is_empty(), "WITH"),
+        (query.set_operation.is_some(), "a set operation"),
+        (!query.windows.is_empty(), "a window function"),
+        (query.has_set_targets, "a set in the select list"),
+        (query.distinct != Distinctness::All, "DISTINCT"),
+        (query.with_ties, "WITH TIES"),
+    ];
+    match forms.iter().find(|(has, _)| *has) {
+        Some((_, form)) => Err(Reason::Form(form)),
+        None => Ok(()),
+    }
+}
+
+/// What becomes of the rows of a query, however they are found.
+pub(super) fn of_rows(
+    query: &Query,
+    rows: &Lowering<'_>,
+) -> std::result::Result<SelectPlan, Reason> {
+    let count = |expr: &Option<tree::Expr>| {
+        let expr = expr.as_ref();
+        expr.map(|expr| Lowering::of_no_row().given(expr))
+            .transpose()
+    };
+    let mut groups = Groups::of(query, rows)?;
+    let mut gives = |expr: &tree::Expr| match &mut groups {
+        Some(groups) => groups.given(expr),
+        None => rows.given(expr),
+    };
+    let mut output = Vec::with_capacity(query.targets.len());
+    for target in query.targets.iter().filter(|target| !target.hidden) {
+        if is_char_of_any_length(&target.expr) {
+            return Err(Reason::Form("a value of char of any length"));
+        }
+        output.push(OutputExpr {
+            expr: gives(&target.expr)?,
+            column_type: column_type(target.expr.oid, target.expr.modifier),
+        });
+    }
+    let mut sort = Vec::with_capacity(query.order.len());
+    for order in &query.order {
+        let of = &query.targets[order.target].expr;
+        // The storage knows the order of what it has keys of.
+        ordered(of)?;
+        let expr = gives(of)?;
+        let shown = query.targets[..order.target].iter();
+        let shown = shown.filter(|target| !target.hidden).count();
+        let is_shown = !query.targets[order.target].hidden && expr.is_volatile();
+        sort.push(SortKey {
+            expr,
+            shown: is_shown.then_some(shown),
+            descending: order.descending,
+            nulls_first: order.nulls_first,
+        });
+    }
+    let having = query.having.as_ref().map(gives).transpose()?;
+    if groups.as_ref().is_some_and(Groups::asks_nothing) {
+        return Err(Reason::Form("a group that asks nothing of its rows"));
+    }
+    Ok(SelectPlan {
+        source: None,
+        joins: Vec::new(),
+        condition: None,
+        aggregate: groups.map(|groups| groups.plan(having)),
+        output,
+        sort,
+        limit: count(&query.limit)?,
+        offset: count(&query.offset)?,
+        lock: None,
+        numbered: false,
+        used: ColumnsUsed::default(),
+    })
 }
 
 /// Whether an expression gives a `char(n)` whose length its type does not say: it is computed

@@ -206,6 +206,7 @@ fn a_plan_says_by_which_index_rows_are_read() {
     let mut client = server.connect();
     filled(&mut client);
     client.tag("set search_path = keyed");
+    client.tag("set thermocline.path = analytical");
     let plan = client
         .rows("explain select o.id, c.region from orders o join customers c on c.id = o.customer where o.id = 5")
         .join("\n");

@@ -43,6 +43,7 @@ mod query_rules;
 mod search_cycle;
 mod sets;
 mod settings;
+mod short_joins;
 mod simple;
 mod sleeps;
 mod slow_rows;

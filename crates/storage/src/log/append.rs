@@ -29,7 +29,7 @@ use super::{LogError, LogFailed, LogOptions, LogStatistics, Lsn};
 /// group's length must fit its header.
 const GATHER_BYTES_MAX: usize = 3 << 30;
 /// Of the last segment that there is room for, this share is kept for records that make room.
-const RESERVED_SHARE: u64 = 16;
+const RESERVED_SHARE: u64 = 2;
 
 /// How long flushes are left to the writer's thread after two met: where several commit at a
 /// time, one thread that goes on and on is the faster way.

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, StopPoint, stop_at};
@@ -74,6 +75,8 @@ pub(super) struct Spare {
 pub(super) struct Segments {
     device: Arc<dyn Device>,
     state: Mutex<SegmentsState>,
+    /// The device is short of space: one spare is enough.
+    frugal: AtomicBool,
 }
 
 struct SegmentsState {
@@ -134,7 +137,13 @@ impl Segments {
                 next_spare,
                 given_up: 0,
             }),
+            frugal: AtomicBool::new(false),
         })
+    }
+
+    /// Whether one spare is enough.
+    pub fn be_frugal(&self, is_frugal: bool) {
+        self.frugal.store(is_frugal, Ordering::Relaxed);
     }
 
     pub fn device(&self) -> &Arc<dyn Device> {
@@ -213,15 +222,15 @@ impl Segments {
         let mut recycled = Vec::new();
         let later = state.list.iter().skip(1);
         let retired = later.take_while(|next| next.previous_end <= lsn).count();
-        if retired == 0 {
+        let is_frugal = self.frugal.load(Ordering::Relaxed);
+        if retired == 0 && !is_frugal {
             return Ok(None);
         }
         // What is needed still, and then what fits beside it.
         let held = (state.list.len() - retired) as u64;
         let fit = (options.files_bytes_max / options.segment_bytes).saturating_sub(held);
-        let wanted = state
-            .spares_wanted(retired, options)
-            .min(fit.max(1) as usize);
+        let most = if is_frugal { 1 } else { fit.max(1) as usize };
+        let wanted = state.spares_wanted(retired, options).min(most);
         let kept = wanted.min(state.spares.len());
         for spare in state.spares.split_off(kept) {
             self.device

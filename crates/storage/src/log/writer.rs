@@ -461,25 +461,42 @@ impl Log {
         }
     }
 
+    /// Whether one spare is enough from now on: where the device is short of space.
+    pub fn be_frugal(&self, is_frugal: bool) {
+        self.segments.be_frugal(is_frugal);
+    }
+
     /// Gives up the segments of which no record ends after `lsn`.
     ///
     /// Some are kept as spares for reuse, the others removed.
     pub fn truncate_before(&self, lsn: Lsn) -> Result<(), LogError> {
-        let Some(recycled) = self.segments.retire(lsn, &self.options)? else {
-            return Ok(());
-        };
-        if let Err(error) = self.segments.device().sync_directory() {
-            let error = LogError::io("log", "sync directory")(error);
-            self.refuse(LogFailed::Failed(error.to_string().into()));
-            return Err(error);
-        }
-        for spare in recycled {
-            self.segments.give_spare(spare);
+        if let Some(recycled) = self.segments.retire(lsn, &self.options)? {
+            if let Err(error) = self.segments.device().sync_directory() {
+                let error = LogError::io("log", "sync directory")(error);
+                self.refuse(LogFailed::Failed(error.to_string().into()));
+                return Err(error);
+            }
+            for spare in recycled {
+                self.segments.give_spare(spare);
+            }
         }
         if self.is_short() {
             // On a full device this is what was waited for.
-            self.writer.lock().prepare(self)?;
+            self.prepare_again()?;
         }
         Ok(())
+    }
+
+    /// Allocates the next segment now, if there is none and the device has room for it.
+    pub fn prepare_now(&self) {
+        if let Err(error) = self.prepare_again() {
+            self.refuse(LogFailed::Failed(error.to_string().into()));
+        }
+    }
+
+    fn prepare_again(&self) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        writer.retry_at = None;
+        writer.prepare(self)
     }
 }

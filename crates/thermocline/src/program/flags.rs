@@ -100,9 +100,10 @@ pub(crate) struct Flags {
     /// 96MB]
     ///
     /// `DELETE`, `TRUNCATE`, `DROP` and the checkpoint that gives their space back still work on a
-    /// full device. The server takes the reserve while four times as much is free. A checkpoint
-    /// writes the rows that changed since the last one: where it must succeed whatever is in
-    /// memory, set `memory_limit` plus 96MB.
+    /// full device. They get as much of it as they need at a time, and other writes are refused
+    /// until the reserve is whole again or as much is free. The server takes the reserve when four
+    /// times as much is free. A checkpoint writes the rows that changed since the last one: where
+    /// it must succeed whatever is in memory, set `memory_limit` plus 96MB.
     #[arg(long, value_name = "SIZE")]
     pub(super) disk_reserve: Option<String>,
     /// The most that temporary files may take together, e.g. 10GB [default: what the device has

@@ -1,0 +1,49 @@
+//! Joins of the short path: nested loops in which an index leads to the rows of each table.
+
+use super::{ColumnsUsed, Path, Source};
+use crate::expr::Expr;
+
+/// A table whose rows are looked up for each row of the tables before it.
+#[derive(Clone, Debug)]
+pub struct JoinStep {
+    /// How they are found. Keys and conditions read the row before as [`Expr::Outer`].
+    pub source: Source,
+    /// Where the table's columns begin in the joined row.
+    pub begin: usize,
+    /// LEFT JOIN: a row to which no row of the table belongs stays, with NULLs.
+    pub keeps: bool,
+    /// What the row must satisfy after a LEFT JOIN.
+    pub after: Option<Expr>,
+    /// What statistics of columns count.
+    pub used: ColumnsUsed,
+}
+
+/// How well the way to a table's rows bounds them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Bounded {
+    /// Not at all.
+    Not,
+    /// By a range.
+    Range,
+    /// By some columns of a key.
+    Prefix,
+    /// By a key of which there may be many.
+    Key,
+    /// By a key of which there is one.
+    UniqueKey,
+}
+
+impl Bounded {
+    /// How well this way does.
+    pub(crate) fn by(source: &Source) -> Self {
+        match &source.path {
+            Path::Scan => Self::Not,
+            Path::Row(_) => Self::UniqueKey,
+            Path::Probe(probe) if probe.is_unique(&source.table) => Self::UniqueKey,
+            Path::Probe(probe) if probe.is_exact(&source.table) => Self::Key,
+            Path::Probe(probe) if !probe.keys.is_empty() => Self::Prefix,
+            Path::Probe(probe) if probe.is_bounded() => Self::Range,
+            Path::Probe(_) => Self::Not,
+        }
+    }
+}
