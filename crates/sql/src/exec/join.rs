@@ -13,7 +13,7 @@ use super::{ExecContext, Stop, run};
 use crate::error::Result;
 use crate::expr::{EvalContext, JoinedRow};
 use crate::output::RowWriter;
-use crate::plan::{JoinStep, SelectPlan, Source};
+use crate::plan::{JoinStep, SelectPlan, Source, StepKind};
 
 /// The tuples that one look into a table has found. They are copied: the looks into the next
 /// tables may move what the engine has in memory.
@@ -195,11 +195,20 @@ impl Loops<'_, '_> {
             ..*context
         };
         let keys = Keys::of(source, &within)?;
+        let asks = matches!(step.kind, StepKind::Semi | StepKind::Anti);
+        let mut any = false;
         self.fill(level, source, &keys, &within, access, rows, &mut |_| {
-            (true, false)
+            any = true;
+            (!asks, asks)
         })?;
-        let mut tuples = level.tuples().map(Some).peekable();
-        let lone = (step.keeps && tuples.peek().is_none()).then_some(None);
+        if asks {
+            return match any == (step.kind == StepKind::Semi) {
+                true => self.deeper(behind, outer, deeper, context, access, rows),
+                false => Ok(ControlFlow::Continue(())),
+            };
+        }
+        let tuples = level.tuples().map(Some);
+        let lone = (step.kind == StepKind::Left && !any).then_some(None);
         for tuple in tuples.chain(lone) {
             if let Some(after) = &step.after {
                 let own = JoinedRow {

@@ -8,6 +8,7 @@ use thermocline_storage::value::Value;
 
 use super::{
     InsertSource, JoinStep, KeyBound, KeyChoice, Path, Plan, Probe, SelectPlan, ShortPlan, Source,
+    StepKind,
 };
 use crate::expr::{Comparison, Expr};
 
@@ -314,9 +315,11 @@ fn explain_joins(source: &Source, steps: &[JoinStep], depth: usize, lines: &mut 
     let Some((last, before)) = steps.split_last() else {
         return explain_source(source, depth, lines);
     };
-    let name = match last.keeps {
-        true => "Nested Loop Left Join",
-        false => "Nested Loop",
+    let name = match last.kind {
+        StepKind::Inner => "Nested Loop",
+        StepKind::Left => "Nested Loop Left Join",
+        StepKind::Semi => "Nested Loop Semi Join",
+        StepKind::Anti => "Nested Loop Anti Join",
     };
     lines.push(indented(depth, name));
     if let Some(after) = &last.after {

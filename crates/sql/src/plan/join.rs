@@ -10,12 +10,25 @@ pub struct JoinStep {
     pub source: Source,
     /// Where the table's columns begin in the joined row.
     pub begin: usize,
-    /// LEFT JOIN: a row to which no row of the table belongs stays, with NULLs.
-    pub keeps: bool,
+    /// What the rows that are found do to the row before.
+    pub kind: StepKind,
     /// What the row must satisfy after a LEFT JOIN.
     pub after: Option<Expr>,
     /// What statistics of columns count.
     pub used: ColumnsUsed,
+}
+
+/// What the rows of a table do to the row to which they belong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StepKind {
+    /// Each is joined to it.
+    Inner,
+    /// LEFT JOIN: likewise, and without any it stays, with NULLs.
+    Left,
+    /// `EXISTS`, `IN`: with any it stays as it is.
+    Semi,
+    /// `NOT EXISTS`: without any it stays as it is.
+    Anti,
 }
 
 /// How well the way to a table's rows bounds them.

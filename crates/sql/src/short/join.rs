@@ -5,15 +5,19 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_query::tree::{Expr as Tree, ExprKind, From, JoinKind, Query};
+use thermocline_query::tree::{
+    Expr as Tree, ExprKind, From, JoinKind, Query, Subquery, SubqueryKind,
+};
 
 use super::Planner;
 use super::expression::{Lowering, is_volatile};
+use super::pull_up::is_rows_only;
 use super::select::{of_rows, plain_form};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{
-    Bounded, ColumnsUsed, JoinStep, OrderKey, Reason, SelectPlan, Source, choose, conjunction,
+    Bounded, ColumnsUsed, JoinStep, OrderKey, Reason, SelectPlan, Source, StepKind, choose,
+    conjunction,
 };
 
 /// Tables that are joined at most.
@@ -23,20 +27,20 @@ const TABLES_MAX: usize = 8;
 type Set = u32;
 
 /// A part of the condition, and the relations that it reads.
-#[derive(Clone, Copy)]
-struct Conjunct<'q> {
-    expr: &'q Tree,
+struct Conjunct {
+    expr: Tree,
     reads: Set,
 }
 
-/// A relation whose rows need not be there, and what joins them.
-struct Outer<'q> {
+/// A relation that is no more than asked for, or whose rows need not be there, and what joins them.
+struct Outer {
     relation: usize,
-    on: Vec<Conjunct<'q>>,
+    kind: StepKind,
+    on: Vec<Conjunct>,
 }
 
 /// The relations of a query on their way into an order.
-struct Joining<'q> {
+struct Joining {
     /// With what the query calls them, and where their columns begin once they are placed.
     tables: Vec<(Arc<Table>, Arc<str>, usize)>,
     placed: Set,
@@ -44,9 +48,9 @@ struct Joining<'q> {
     /// Those that must have a row, and are not placed.
     inner: Set,
     /// Those that need not, and are not placed.
-    outer: Vec<Outer<'q>>,
+    outer: Vec<Outer>,
     /// What is not asked yet.
-    conjuncts: Vec<Conjunct<'q>>,
+    conjuncts: Vec<Conjunct>,
 }
 
 impl Planner<'_> {
@@ -84,6 +88,7 @@ impl Planner<'_> {
         if let Some(filter) = &query.filter {
             conjuncts_of(filter, &mut joining.conjuncts)?;
         }
+        self.take_asked(&mut joining)?;
         let (first, source, is_ordered) = joining.first(query)?;
         let mut joins = Vec::with_capacity(query.relations.len() - 1);
         while joining.inner != 0 || !joining.outer.is_empty() {
@@ -113,9 +118,39 @@ impl Planner<'_> {
     }
 }
 
-impl<'q> Joining<'q> {
+impl Planner<'_> {
+    /// Makes relations of the queries that a condition asks for rows: `EXISTS`, `NOT EXISTS`, `IN`.
+    fn take_asked(&self, joining: &mut Joining) -> std::result::Result<(), Reason> {
+        for conjunct in std::mem::take(&mut joining.conjuncts) {
+            let Some((subquery, kind)) = asked(&conjunct.expr) else {
+                joining.conjuncts.push(conjunct);
+                continue;
+            };
+            let ([of], true) = (
+                subquery.query.relations.as_slice(),
+                is_rows_only(&subquery.query),
+            ) else {
+                return Err(Reason::Form("a subquery"));
+            };
+            let relation = joining.tables.len();
+            if relation >= TABLES_MAX || subquery.query.from.len() != 1 {
+                return Err(Reason::Form("a subquery"));
+            }
+            let table = (self.table_below(of)?, of.alias.clone(), 0);
+            joining.tables.push(table);
+            let mut on = Vec::new();
+            for part in parts_of(subquery, relation).ok_or(Reason::Form("a subquery"))? {
+                conjuncts_of(&part, &mut on)?;
+            }
+            joining.outer.push(Outer { relation, kind, on });
+        }
+        Ok(())
+    }
+}
+
+impl Joining {
     /// Takes a tree of joins apart: what an inner join asks may be asked later, too.
-    fn take(&mut self, from: &'q From) -> std::result::Result<(), Reason> {
+    fn take(&mut self, from: &From) -> std::result::Result<(), Reason> {
         let (kind, left, right, condition) = match from {
             From::Relation(relation) => {
                 self.inner |= bit(*relation);
@@ -148,6 +183,7 @@ impl<'q> Joining<'q> {
         }
         self.outer.push(Outer {
             relation: comes,
+            kind: StepKind::Left,
             on,
         });
         Ok(())
@@ -188,30 +224,36 @@ impl<'q> Joining<'q> {
                 best = Some((bounded, relation, source));
             }
         }
-        let (relation, source, keeps) = match best {
-            Some((_, relation, source)) => (relation, source, false),
-            None => {
-                let (relation, source) = self.next_outer()?;
-                (relation, source, true)
-            }
+        let (relation, source, kind) = match best {
+            Some((_, relation, source)) => (relation, source, StepKind::Inner),
+            None => self.next_outer()?,
         };
         let used = ColumnsUsed::of(query, relation, &source.table);
-        let after = match keeps {
-            true => self.condition(relation, &self.conjuncts)?,
-            false => None,
+        if matches!(kind, StepKind::Semi | StepKind::Anti) {
+            return Ok(JoinStep {
+                source,
+                begin: self.width,
+                kind,
+                after: None,
+                used,
+            });
+        }
+        let after = match kind {
+            StepKind::Left => self.condition(relation, &self.conjuncts)?,
+            _ => None,
         };
         self.asked(relation);
         Ok(JoinStep {
             source,
             begin: self.place(relation),
-            keeps,
+            kind,
             after,
             used,
         })
     }
 
     /// The first relation whose rows need not be there, and which an index leads to.
-    fn next_outer(&mut self) -> std::result::Result<(usize, Source), Reason> {
+    fn next_outer(&mut self) -> std::result::Result<(usize, Source, StepKind), Reason> {
         for (place, outer) in self.outer.iter().enumerate() {
             let known = self.placed | bit(outer.relation);
             if outer.on.iter().any(|conjunct| conjunct.reads & !known != 0) {
@@ -219,7 +261,8 @@ impl<'q> Joining<'q> {
             }
             let (source, _) = self.way(outer.relation, &outer.on, &[])?;
             if Bounded::by(&source) >= Bounded::Prefix {
-                return Ok((self.outer.remove(place).relation, source));
+                let outer = self.outer.remove(place);
+                return Ok((outer.relation, source, outer.kind));
             }
         }
         Err(Reason::Form("a join that no index bounds"))
@@ -235,17 +278,17 @@ impl<'q> Joining<'q> {
     fn condition(
         &self,
         relation: usize,
-        conjuncts: &[Conjunct<'_>],
+        conjuncts: &[Conjunct],
     ) -> std::result::Result<Option<Expr>, Reason> {
         let lowering = Lowering::of_joined(&self.tables, relation);
         let ready = conjuncts
             .iter()
             .filter(|conjunct| self.is_ready(relation, conjunct));
-        let ready = ready.map(|conjunct| lowering.given(conjunct.expr));
+        let ready = ready.map(|conjunct| lowering.given(&conjunct.expr));
         Ok(conjunction(ready.collect::<std::result::Result<_, _>>()?))
     }
 
-    fn is_ready(&self, relation: usize, conjunct: &Conjunct<'_>) -> bool {
+    fn is_ready(&self, relation: usize, conjunct: &Conjunct) -> bool {
         conjunct.reads & !(self.placed | bit(relation)) == 0
     }
 
@@ -253,7 +296,7 @@ impl<'q> Joining<'q> {
     fn way(
         &self,
         relation: usize,
-        conjuncts: &[Conjunct<'_>],
+        conjuncts: &[Conjunct],
         order: &[OrderKey],
     ) -> std::result::Result<(Source, bool), Reason> {
         let condition = self.condition(relation, conjuncts)?;
@@ -314,10 +357,7 @@ const fn bit(relation: usize) -> Set {
 }
 
 /// The parts of a condition that all must hold.
-fn conjuncts_of<'q>(
-    condition: &'q Tree,
-    found: &mut Vec<Conjunct<'q>>,
-) -> std::result::Result<(), Reason> {
+fn conjuncts_of(condition: &Tree, found: &mut Vec<Conjunct>) -> std::result::Result<(), Reason> {
     if let ExprKind::And(parts) = &condition.kind {
         return parts.iter().try_for_each(|part| conjuncts_of(part, found));
     }
@@ -335,8 +375,82 @@ fn conjuncts_of<'q>(
         false
     });
     found.push(Conjunct {
-        expr: condition,
+        expr: condition.clone(),
         reads,
     });
     Ok(())
+}
+
+/// The query whose rows a condition asks for.
+fn asked(condition: &Tree) -> Option<(&Subquery, StepKind)> {
+    let (inner, is_not) = match &condition.kind {
+        ExprKind::Not(inner) => (&**inner, true),
+        _ => (condition, false),
+    };
+    let ExprKind::Subquery(subquery) = &inner.kind else {
+        return None;
+    };
+    match (subquery.kind, is_not) {
+        (SubqueryKind::Exists, true) => Some((subquery, StepKind::Anti)),
+        (SubqueryKind::Exists | SubqueryKind::Any, false) => Some((subquery, StepKind::Semi)),
+        // NULL would have to be told from false.
+        _ => None,
+    }
+}
+
+/// What is asked of a row of a query within, as conditions of the query around it.
+fn parts_of(subquery: &Subquery, own: usize) -> Option<Vec<Tree>> {
+    let mut parts = Vec::new();
+    if let Some(filter) = &subquery.query.filter {
+        let mut filter = filter.clone();
+        outward(&mut filter, own)?;
+        parts.push(filter);
+    }
+    if let Some(test) = &subquery.test {
+        let targets = subquery.query.targets.iter();
+        let shown = targets.filter(|target| !target.hidden);
+        let mut given: Vec<Tree> = shown.map(|target| target.expr.clone()).collect();
+        given
+            .iter_mut()
+            .try_for_each(|expr| outward(expr, own).ok_or(()))
+            .ok()?;
+        let mut test = test.clone();
+        tested(&mut test, &given)?;
+        parts.push(test);
+    }
+    Some(parts)
+}
+
+/// Makes a filter of a query within one of the query around it, among whose relations the other
+/// query's table has this number. None for what it cannot be.
+fn outward(filter: &mut Tree, own: usize) -> Option<()> {
+    match &mut filter.kind {
+        ExprKind::Column {
+            level: 0, relation, ..
+        } => *relation = own,
+        ExprKind::Column { level, .. } if *level == 1 => *level = 0,
+        ExprKind::Column { .. }
+        | ExprKind::WholeRow { .. }
+        | ExprKind::Subquery(_)
+        | ExprKind::SubqueryColumn(_) => return None,
+        _ => {}
+    }
+    let mut done = Some(());
+    filter.children_mut(&mut |child| done = done.and_then(|()| outward(child, own)));
+    done
+}
+
+/// Puts what a query within gives in the place of its columns in what is asked of its rows.
+fn tested(test: &mut Tree, given: &[Tree]) -> Option<()> {
+    match &test.kind {
+        ExprKind::SubqueryColumn(column) => {
+            *test = given.get(*column)?.clone();
+            return Some(());
+        }
+        ExprKind::Subquery(_) => return None,
+        _ => {}
+    }
+    let mut done = Some(());
+    test.children_mut(&mut |child| done = done.and_then(|()| tested(child, given)));
+    done
 }

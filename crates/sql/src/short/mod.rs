@@ -100,9 +100,13 @@ pub(crate) fn reading(
         tables: &typed.tables,
         befores: Befores::new(typed.parameters.clone()),
     };
-    let planned = match query.relations.len() {
-        0 | 1 => planner.select(query, None)?,
-        _ => planner.joined(query)?,
+    let planned = match planner.select(query, None)? {
+        Ok(plan) => Ok(plan),
+        // Of one table without a subquery that reason says more.
+        Err(reason) => match planner.joined(query)? {
+            Err(_) if query.relations.len() < 2 => Err(reason),
+            joined => joined,
+        },
     };
     Ok(planned.map(|plan| Bound {
         parameters: parameter_types(&typed.parameters),

@@ -39,7 +39,7 @@ fn below(query: &Query) -> Option<&Query> {
 }
 
 /// Whether a query does no more than to give values for rows and to leave out some.
-fn is_rows_only(query: &Query) -> bool {
+pub(super) fn is_rows_only(query: &Query) -> bool {
     query.with.is_empty()
         && query.group.is_none()
         && query.having.is_none()

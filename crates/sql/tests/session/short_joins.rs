@@ -50,9 +50,35 @@ struct Asked {
     by: String,
     joined: Vec<Joined>,
     filter: Option<String>,
+    rows_of: Option<RowsOf>,
     shown: &'static str,
     end: &'static str,
     written: bool,
+}
+
+/// A query within that is asked for rows: of which table, by what, and how.
+#[derive(Clone, Debug)]
+struct RowsOf {
+    table: usize,
+    own: usize,
+    of: usize,
+    theirs: usize,
+    form: usize,
+    more: Option<String>,
+}
+
+fn rows_of() -> impl Strategy<Value = RowsOf> {
+    let more = proptest::option::of(condition());
+    (0usize..3, 0usize..3, 0usize..4, 0usize..3, 0usize..4, more).prop_map(
+        |(table, own, of, theirs, form, more)| RowsOf {
+            table,
+            own,
+            of,
+            theirs,
+            form,
+            more,
+        },
+    )
 }
 
 /// A condition on a row, `@` being a relation.
@@ -98,21 +124,25 @@ fn asked() -> impl Strategy<Value = Asked> {
     (
         0usize..3,
         by,
-        prop::collection::vec(joined, 1..4),
+        prop::collection::vec(joined, 0..4),
         proptest::option::of(condition()),
+        proptest::option::of(rows_of()),
         shown,
         end,
         any::<bool>(),
     )
-        .prop_map(|(first, by, joined, filter, shown, end, written)| Asked {
-            first,
-            by,
-            joined,
-            filter,
-            shown,
-            end,
-            written,
-        })
+        .prop_map(
+            |(first, by, joined, filter, rows_of, shown, end, written)| Asked {
+                first,
+                by,
+                joined,
+                filter,
+                rows_of,
+                shown,
+                end,
+                written,
+            },
+        )
 }
 
 fn column(tables: &[usize], relation: usize, column: usize) -> String {
@@ -157,6 +187,24 @@ fn sql(asked: &Asked) -> String {
     let last = tables.len() - 1;
     if let Some(more) = &asked.filter {
         let _ = write!(filter, " and {}", of(&tables, last, more));
+    }
+    if let Some(rows) = &asked.rows_of {
+        let theirs = column(&tables, rows.of % tables.len(), rows.theirs);
+        let (name, columns) = TABLES[rows.table];
+        let own = format!("s.{}", columns[rows.own]);
+        let more = rows.more.iter().map(|more| {
+            let named = |text: String, number: usize| {
+                text.replace(&format!("@{number}"), &format!("s.{}", columns[number]))
+            };
+            format!(" and {}", (0..3).fold(more.clone(), named))
+        });
+        let more: String = more.collect();
+        let asked = match rows.form {
+            0 | 1 => format!("exists (select from {name} s where {own} = {theirs}{more})"),
+            2 => format!("not exists (select 1 from {name} s where {own} = {theirs}{more})"),
+            _ => format!("{theirs} in (select {own} from {name} s where true{more})"),
+        };
+        let _ = write!(filter, " and {asked}");
     }
     let all: Vec<String> = (0..tables.len())
         .flat_map(|relation| (0..4).map(move |number| (relation, number)))
@@ -204,8 +252,10 @@ fn joins_on_the_short_path_answer_as_the_analytical_path() {
     let mut other = server.connect();
     other.tag("set thermocline.path = analytical");
     let state = RefCell::new((client, other, 0, 0));
+    let kinds = ["Left", "Semi", "Anti"].map(|name| (name, false));
+    let kinds = RefCell::new(kinds);
     let mut runner = TestRunner::new(Config {
-        cases: 150,
+        cases: 120,
         max_shrink_iters: 0,
         failure_persistence: None,
         ..Config::default()
@@ -228,12 +278,16 @@ fn joins_on_the_short_path_answer_as_the_analytical_path() {
         assert_eq!(given, other.query(&query), "{query}\n{plan}");
         *all += 1;
         *short += u32::from(plan.contains("Nested Loop"));
+        for (name, met) in kinds.borrow_mut().iter_mut() {
+            *met |= plan.contains(*name);
+        }
         Ok(())
     });
     if let Err(error) = ran {
         panic!("{error}");
     }
     let (_, _, short, all) = state.into_inner();
+    assert!(kinds.into_inner().iter().all(|(_, met)| *met));
     assert!(short * 4 > all, "only {short} of {all} on the short path");
 }
 
