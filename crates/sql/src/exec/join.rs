@@ -10,7 +10,7 @@ use super::lookup::{Keys, visit};
 use super::pace::Pace;
 use super::sink::{Sink, Window};
 use super::{ExecContext, Stop, run};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, JoinedRow};
 use crate::output::RowWriter;
 use crate::plan::{JoinStep, SelectPlan, Source, StepKind};
@@ -49,7 +49,7 @@ struct Loops<'a, 'p> {
 /// Runs a plan with joins.
 ///
 /// # Errors
-/// What expressions raise; [`crate::error::SqlError::takes_long`] where the statement may leave.
+/// What expressions raise; [`SqlError::takes_long`] where the statement may leave.
 pub(super) async fn select(
     plan: &SelectPlan,
     source: &Source,
@@ -61,6 +61,9 @@ pub(super) async fn select(
     let keys = Keys::of(source, evaluation)?;
     if matches!(keys, Keys::Nothing) {
         return Sink::new(plan, window, *evaluation).finish(rows);
+    }
+    if context.may_leave && plan.departures.leaves_at_once() {
+        return Err(SqlError::takes_long());
     }
     let mark = rows.mark();
     let mut levels: Vec<Level> = Vec::new();
@@ -79,7 +82,10 @@ pub(super) async fn select(
         Ok(())
     };
     let txn = context.txn.as_deref_mut();
-    run(db, txn, options, Scope::All, body).await?;
+    let ran = run(db, txn, options, Scope::All, body).await;
+    plan.departures
+        .tried(ran.as_ref().is_err_and(|error| error.takes_long));
+    ran?;
     plan.used.count(&source.table, db);
     for step in &plan.joins {
         step.used.count(&step.source.table, db);

@@ -39,6 +39,7 @@ pub(crate) fn locking(source: Source, lock: RowLock) -> ShortPlan {
     ShortPlan::Select(Arc::new(SelectPlan {
         source: Some(source),
         joins: Vec::new(),
+        departures: Arc::default(),
         condition: None,
         aggregate: None,
         output: Vec::new(),

@@ -19,7 +19,7 @@ pub(crate) use choose::{OrderKey, choose, conjunction, plain_keys};
 pub(crate) use effect::{replaces, unique_within_partition, whole_key};
 pub(crate) use fit::{Fit, fit, fits};
 pub(crate) use join::Bounded;
-pub use join::{JoinStep, StepKind};
+pub use join::{Departures, JoinStep, StepKind};
 pub use merge::MergePlan;
 pub use reason::Reason;
 pub use reference::Reference;

@@ -1,8 +1,10 @@
 //! SELECT: what becomes of rows, in which order, and how they are locked.
 
+use std::sync::Arc;
+
 use thermocline_storage::value::Value;
 
-use super::{AggregatePlan, ColumnsUsed, JoinStep, OutputExpr, Path, Source};
+use super::{AggregatePlan, ColumnsUsed, Departures, JoinStep, OutputExpr, Path, Source};
 use crate::expr::Expr;
 
 /// How strongly `SELECT … FOR …` locks. The engine has one kind of row lock.
@@ -54,6 +56,8 @@ pub struct SelectPlan {
     pub source: Option<Source>,
     /// The tables whose rows are joined to them, one after the other.
     pub joins: Vec<JoinStep>,
+    /// How often it has left the short path.
+    pub departures: Arc<Departures>,
     /// The condition of a SELECT without FROM.
     pub condition: Option<Expr>,
     /// Aggregation between the rows and the output.

@@ -233,6 +233,7 @@ pub(super) fn of_rows(
     Ok(SelectPlan {
         source: None,
         joins: Vec::new(),
+        departures: Arc::default(),
         condition: None,
         aggregate: groups.map(|groups| groups.plan(having)),
         output,

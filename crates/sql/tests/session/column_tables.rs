@@ -118,9 +118,13 @@ fn a_table_becomes_one_of_columns_and_one_of_rows_again() {
     );
     assert_eq!(client.rows(kind), ["columns"]);
     assert_eq!(client.rows(sums), ["1000|1001000|word 1|3"]);
-    client.tag("vacuum t");
     let main = "select tuples_hot, tuples_cold from thermocline_tables where relname = 't'";
-    assert_eq!(client.rows(main), ["0|1000"]);
+    // It passes over rows that a checkpoint is just copying.
+    let mut merged = || {
+        client.tag("vacuum t");
+        client.rows(main) == ["0|1000"]
+    };
+    assert!((0..100).any(|_| merged()), "{:?}", client.rows(main));
     assert_eq!(client.rows("select id from t where n = 40"), ["20"]);
     // What is taken back was never there.
     client.tag("begin");
