@@ -7,8 +7,8 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::{
-    InsertSource, JoinStep, KeyBound, KeyChoice, Path, Plan, Probe, SelectPlan, ShortPlan, Source,
-    StepKind,
+    InsertSource, JoinStep, KeyBound, KeyChoice, Path, Plan, Probe, ReadQuery, SelectPlan,
+    ShortPlan, Source, StepKind,
 };
 use crate::expr::{Comparison, Expr};
 
@@ -107,13 +107,11 @@ impl ShortPlan {
                 let mut inner = plan.change.explain();
                 inner.pop();
                 lines.extend(inner);
-                let found = format!("Analytical Query  ({})", plan.query.reason);
-                lines.push(indented(2, &found));
+                explain_query(&plan.query, 2, &mut lines);
             }
             Self::Merge(plan) => {
                 lines.push(format!("Merge on {}", plan.table.name));
-                let found = format!("Analytical Query  ({})", plan.query.reason);
-                lines.push(indented(1, &found));
+                explain_query(&plan.query, 1, &mut lines);
             }
             Self::CurrentOf(plan) => {
                 let mut inner = plan.change.explain();
@@ -308,6 +306,21 @@ fn joined_column(source: &Source, select: &SelectPlan, column: usize) -> String 
     let def = table.columns.get(column - begin);
     let name = def.map_or("?", |def| def.shown());
     format!("{}.{name}", table.name)
+}
+
+/// How the rows are found that a change takes.
+fn explain_query(query: &ReadQuery, depth: usize, lines: &mut Vec<String>) {
+    let Some(short) = &query.short else {
+        let found = format!("Analytical Query  ({})", query.reason);
+        return lines.push(indented(depth, &found));
+    };
+    let mut inner = short.explain();
+    inner.pop();
+    let width = (depth - 1) * 6 + 2;
+    for (number, line) in inner.iter().enumerate() {
+        let mark = if number == 0 { "->  " } else { "    " };
+        lines.push(format!("{:width$}{mark}{line}", ""));
+    }
 }
 
 /// Each join reads the rows before it, then those of its table.

@@ -359,13 +359,15 @@ pub enum AggregateFunction {
     BoolOr,
 }
 
-/// A query whose rows a change takes, for the analytical path.
+/// A query whose rows a change takes.
 #[derive(Clone, Debug)]
 pub struct ReadQuery {
-    /// The query.
+    /// The query, for the analytical path.
     pub typed: Arc<TypedQuery>,
-    /// Why the short path does not run it.
+    /// Why it is asked there.
     pub reason: Reason,
+    /// Its plan where indexes lead to its rows. They are looked up first, as long as they are few.
+    pub short: Option<ShortPlan>,
 }
 
 /// UPDATE or DELETE of rows that a query finds.

@@ -16,6 +16,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
+use super::run::OUT_OF_MEMORY;
 use crate::error::Result;
 use crate::exec::{self, ExecContext};
 use crate::expr::{CastPath, Datum};
@@ -103,14 +104,26 @@ impl Session {
         let used = parameters
             .get(..typed.parameters.len())
             .unwrap_or(parameters);
-        let mut stream = self.start_analytical(typed, &catalog, used).await?;
+        let mut looked_up = match &query.short {
+            Some(plan) => self.looked_up(plan, used).await?,
+            None => None,
+        };
+        let mut stream = match looked_up {
+            Some(_) => None,
+            None => Some(self.start_analytical(typed, &catalog, used).await?),
+        };
         let options = self.options();
         let styles = self.context.styles();
         let mut seen = HashSet::new();
         let mut found: Vec<Vec<Value>> = Vec::new();
         loop {
-            let next = stream.next_values(BATCH_ROWS);
-            let batch = db.interruptible(&options, next).await??;
+            let batch = match &mut stream {
+                Some(stream) => {
+                    let next = stream.next_values(BATCH_ROWS);
+                    db.interruptible(&options, next).await??
+                }
+                None => looked_up.take().unwrap_or_default(),
+            };
             if batch.is_empty() {
                 return Ok(found);
             }
@@ -131,6 +144,40 @@ impl Session {
                 charge.grow(bytes_of(&row))?;
                 found.push(row);
             }
+        }
+    }
+
+    /// The rows of a query that indexes lead to; none if they are too many for that.
+    async fn looked_up(
+        &mut self,
+        plan: &ShortPlan,
+        parameters: &[Value],
+    ) -> Result<Option<Vec<Vec<Value>>>> {
+        if self.context.settings(|settings| settings.analytical_only()) {
+            return Ok(None);
+        }
+        let (db, options) = (Arc::clone(&self.engine.db), self.options());
+        let (now_us, styles) = (self.context.transaction_us(), self.context.styles());
+        let charge = self.account.nothing(ChargeKind::Result);
+        let mut rows = RowWriter::values().charged(charge);
+        let Self {
+            transaction,
+            context,
+            ..
+        } = self;
+        let mut exec = ExecContext {
+            db: &db,
+            txn: transaction.of_block(&db),
+            options: &options,
+            now_us,
+            session: &**context,
+            styles: &styles,
+            may_leave: true,
+        };
+        match exec::execute(plan, &mut exec, parameters, &mut rows).await {
+            Ok(_) => Ok(Some(rows.take_values())),
+            Err(error) if error.takes_long || error.sqlstate == OUT_OF_MEMORY => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -39,7 +39,7 @@ fn boxed<'f, T>(
 /// How often a statement is bound anew because of DDL beside it.
 const STALE_PLANS_MAX: u32 = 5;
 /// The SQLSTATE of what needs more memory than it may have.
-const OUT_OF_MEMORY: &str = "53200";
+pub(super) const OUT_OF_MEMORY: &str = "53200";
 
 /// How a query is answered.
 pub(super) enum Answer {

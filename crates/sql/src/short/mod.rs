@@ -248,12 +248,15 @@ impl Planner<'_> {
         Ok((command, plan, columns))
     }
 
-    /// A query of the analytical side.
+    /// A query whose rows a change takes.
     ///
     /// # Errors
-    /// 0A000 where it calls a function that nobody answers there.
+    /// 0A000 where it calls a function that the analytical side does not answer.
     fn read_query(&self, query: Query) -> Result<ReadQuery> {
         analysis::answered(&query)?;
+        let is_held = |output: &OutputExpr| matches!(output.column_type, ColumnType::Scalar(_));
+        let short = self.joined(&query)?.ok();
+        let short = short.filter(|plan| plan.output.iter().all(is_held));
         let named = tables_of(&query);
         let tables = self
             .tables
@@ -267,6 +270,7 @@ impl Planner<'_> {
         Ok(ReadQuery {
             typed: Arc::new(typed.over(tables)),
             reason: Reason::FindsRows,
+            short: short.map(|plan| ShortPlan::Select(Arc::new(plan))),
         })
     }
 }

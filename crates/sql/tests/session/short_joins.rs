@@ -156,7 +156,8 @@ fn of(tables: &[usize], relation: usize, condition: &str) -> String {
     })
 }
 
-fn sql(asked: &Asked) -> String {
+/// The tables of a query, what stands in FROM, and the condition.
+fn parts(asked: &Asked) -> (Vec<usize>, String, String) {
     let mut tables = vec![asked.first];
     tables.extend(asked.joined.iter().map(|joined| joined.table));
     let mut from = format!("{} r0", TABLES[asked.first].0);
@@ -206,6 +207,11 @@ fn sql(asked: &Asked) -> String {
         };
         let _ = write!(filter, " and {asked}");
     }
+    (tables, from, filter)
+}
+
+fn sql(asked: &Asked) -> String {
+    let (tables, from, filter) = parts(asked);
     let all: Vec<String> = (0..tables.len())
         .flat_map(|relation| (0..4).map(move |number| (relation, number)))
         .map(|(relation, number)| column(&tables, relation, number))
@@ -449,4 +455,66 @@ fn rights_are_asked_for_all_tables_of_a_join() {
     ] {
         assert!(client.error(sql).contains("42501"), "{sql}");
     }
+}
+
+/// A change of the rows of the first table that the others find.
+fn change_of(asked: &Asked, deletes: bool) -> String {
+    let mut asked = asked.clone();
+    asked.written = true;
+    for joined in &mut asked.joined {
+        joined.kind = "join";
+    }
+    let (tables, from, filter) = parts(&asked);
+    let (first, others) = from.split_once(", ").unwrap_or((&from, ""));
+    let last = TABLES[tables[0]].1[3];
+    match (deletes, others) {
+        (true, "") => format!("delete from {first} where {filter} returning r0.*"),
+        (true, _) => format!("delete from {first} using {others} where {filter} returning r0.*"),
+        (false, "") => format!("update {first} set {last} = 'new' where {filter} returning r0.*"),
+        (false, _) => {
+            format!("update {first} set {last} = 'new' from {others} where {filter} returning r0.*")
+        }
+    }
+}
+
+#[test]
+fn changes_whose_rows_a_join_finds_are_those_of_the_analytical_path() {
+    let server = Server::new();
+    let mut client = server.connect();
+    filled(&mut client);
+    let mut other = server.connect();
+    other.tag("set thermocline.path = analytical");
+    let state = RefCell::new((client, other, 0, 0));
+    let mut runner = TestRunner::new(Config {
+        cases: 80,
+        max_shrink_iters: 0,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let steps = (
+        asked(),
+        any::<bool>(),
+        select(vec!["", " isolation level read committed"]),
+    );
+    let ran = runner.run(&steps, |(asked, deletes, level)| {
+        let (client, other, short, all) = &mut *state.borrow_mut();
+        let change = change_of(&asked, deletes);
+        let plan = client.rows(&format!("explain {change}")).join("\n");
+        let answers = [client, other].map(|client| {
+            client.tag(&format!("begin{level}"));
+            let mut answer = client.query(&change);
+            answer.sort();
+            client.tag("rollback");
+            answer
+        });
+        assert_eq!(answers[0], answers[1], "{change}\n{plan}");
+        *all += 1;
+        *short += u32::from(plan.contains("Nested Loop"));
+        Ok(())
+    });
+    if let Err(error) = ran {
+        panic!("{error}");
+    }
+    let (_, _, short, all) = state.into_inner();
+    assert!(short * 4 > all, "only {short} of {all} on the short path");
 }
