@@ -57,6 +57,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")

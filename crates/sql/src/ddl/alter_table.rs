@@ -128,6 +128,9 @@ impl Definition<'_> {
                 self.change_owner(&Owned::Table(name), role).await?;
                 Ok(())
             }
+            Operation::Triggers { which, enabled } => {
+                Box::pin(self.enable_triggers(table, which, *enabled)).await
+            }
             Operation::AccessMethod(method) => {
                 self.set_access_method(table, method.as_deref()).await
             }

@@ -28,7 +28,7 @@ use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 88] = [
+const ANSWERED: [&str; 89] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -103,6 +103,7 @@ const ANSWERED: [&str; 88] = [
     "pg_tablespace_size",
     "pg_terminate_backend",
     "pg_total_relation_size",
+    "pg_trigger_depth",
     "pg_ts_config_is_visible",
     "pg_type_is_visible",
     "session_user",
@@ -156,6 +157,7 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         "current_setting" => settings::current_setting(run, values)?,
         "set_config" => settings::set_config(run, values)?,
         "pg_backend_pid" => Datum::Int(i64::from(facts.process_id)),
+        "pg_trigger_depth" => Datum::Int(i64::from(facts.trigger_depth)),
         "pg_cancel_backend"
         | "pg_terminate_backend"
         | "pg_blocking_pids"
