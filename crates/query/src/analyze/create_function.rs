@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pg_raw_parse::nodes::{
-    CreateFunctionStmt, DefElem, FunctionParameter, ObjectWithArgs, TypeName,
+    CreateFunctionStmt, DefElem, DropBehavior, FunctionParameter, ObjectWithArgs, TypeName,
 };
 use pg_raw_parse::raw::FunctionParameterMode as Mode;
 use pg_raw_parse::{Node, deparse};
@@ -37,6 +37,8 @@ pub struct CreateFunction {
 pub struct DropFunction {
     /// A missing one is left alone.
     pub if_exists: bool,
+    /// CASCADE
+    pub cascade: bool,
     /// The functions: their names, and their arguments' types where they are written.
     pub functions: Vec<NamedFunction>,
 }
@@ -295,6 +297,7 @@ pub fn drop_function(text: &str, catalog: &dyn Catalog) -> Result<DropFunction> 
     }
     Ok(DropFunction {
         if_exists: drop.missing_ok,
+        cascade: drop.behavior == DropBehavior::DROP_CASCADE,
         functions,
     })
 }

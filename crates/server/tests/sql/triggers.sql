@@ -319,3 +319,60 @@ select * from p;
 begin; create trigger gone after insert on c for each row execute function say(); rollback;
 insert into p values (6);
 insert into c values (6, 6);
+-- catalogs, and what hangs on what
+reset search_path;
+create schema gd; set search_path=gd,public;
+create function tf() returns trigger language plpgsql as $$ begin return new; end $$;
+create table tx (id int, v text, "W" int);
+create trigger a before update of id, "W" on tx for each row when (old.id is distinct from new.id) execute function tf('a''b', 'c\d', 3);
+create trigger b after insert or update or delete or truncate on tx execute function tf();
+create trigger c after insert or delete or update on tx for each row when (pg_trigger_depth() = 0) execute function tf();
+create trigger d after insert on tx for each row execute function tf();
+select tgname, tgtype, tgattr, tgnargs, tgargs, tgenabled, tgqual is null, pg_get_triggerdef(oid) from pg_trigger where not tgisinternal and tgrelid = 'tx'::regclass order by 1;
+\d tx
+alter table tx disable trigger d;
+\d tx
+select trigger_schema, trigger_name, event_manipulation, event_object_table, action_order, action_condition, action_statement, action_orientation, action_timing from information_schema.triggers where event_object_schema = 'gd' order by trigger_name, event_manipulation;
+select trigger_name, event_object_column from information_schema.triggered_update_columns where event_object_schema = 'gd' order by 1, 2;
+select distinct classid::regclass, refclassid::regclass, refobjsubid, deptype from pg_depend where classid = 'pg_trigger'::regclass and objid in (select oid from pg_trigger where tgrelid = 'tx'::regclass) order by 1,2,3;
+alter table tx drop column "W";
+drop function tf();
+\set VERBOSITY sqlstate
+alter table tx alter column id type bigint;
+alter table tx alter column "W" type bigint;
+\set VERBOSITY terse
+alter table tx rename id to idd;
+insert into tx values (1, 'a', 1);
+update tx set idd = 2;
+select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal and tgrelid = 'tx'::regclass and tgname = 'a';
+alter table tx rename to ty;
+update ty set idd = 3;
+alter table ty drop column "W" cascade;
+select tgname from pg_trigger where tgrelid = 'ty'::regclass order by 1;
+drop function tf() cascade;
+create table tz (id int);
+create trigger a after insert on tz for each row execute function tf();
+create function tf() returns trigger language plpgsql as $$ begin return new; end $$;
+create trigger a after insert on tz for each row execute function tf();
+select relhastriggers from pg_class where relname = 'tz';
+create role trigger_maker;
+grant usage on schema gd to trigger_maker;
+set role trigger_maker;
+create trigger mine after insert on tz for each row execute function tf();
+reset role;
+grant trigger on tz to trigger_maker;
+set role trigger_maker;
+create trigger mine after insert on tz for each row execute function tf();
+\set VERBOSITY sqlstate
+alter table tz disable trigger mine;
+\set VERBOSITY terse
+reset role;
+drop table tz;
+revoke all on schema gd from trigger_maker;
+drop role trigger_maker;
+create table gen (a int, b int generated always as (a + 1) stored);
+create function gf() returns trigger language plpgsql as $$ begin raise notice '% %', old.b, new.b; return new; end $$;
+create trigger g before update of b on gen for each row execute function gf();
+create trigger g2 after update of b on gen for each row when (old.b < new.b) execute function gf();
+insert into gen values (1);
+update gen set a = 5;

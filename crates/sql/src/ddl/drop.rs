@@ -286,7 +286,7 @@ impl Definition<'_> {
             }
         }
         for def in functions {
-            self.drop_function(&def).await?;
+            self.drop_function(&def, true).await?;
         }
         for def in types {
             self.drop_type_def(&def, true).await?;

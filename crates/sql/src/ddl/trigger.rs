@@ -8,7 +8,7 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{FunctionDef, Table, TriggerDef, TriggerEvent};
 use thermocline_query::types::{format_type, ids};
 
-use super::alter_table::no_column;
+use super::alter_table::{column_named, no_column};
 use super::dependents::quote_ident;
 use super::view_query::facts;
 use super::{Definition, mentioned, names};
@@ -73,9 +73,13 @@ impl Definition<'_> {
             }
             columns.push(column);
         }
-        if let Some(condition) = &create.condition {
-            self.check_condition(create, condition, &table)?;
-        }
+        let condition = match &create.condition {
+            Some(condition) => {
+                self.check_condition(create, condition, &table)?;
+                Some(self.with_schemas(condition, &table.schema)?)
+            }
+            None => None,
+        };
         let name = names::truncated(&create.name);
         let old = table.triggers.iter().find(|old| old.name == name);
         if old.is_some() && !create.replace {
@@ -89,7 +93,7 @@ impl Definition<'_> {
             row: create.row,
             events: create.events.clone(),
             columns,
-            condition: create.condition.clone(),
+            condition,
             arguments: create.arguments.clone(),
             disabled: false,
         };
@@ -130,6 +134,9 @@ impl Definition<'_> {
             if checked.is_ok() {
                 checked = check_node(node, create, readable, table);
             }
+            if checked.is_ok() {
+                checked = self.names_schema(node);
+            }
         })?;
         checked?;
         self.is_condition(condition, table)
@@ -163,6 +170,26 @@ impl Definition<'_> {
                 let message = format!("argument of WHEN must be type boolean, not type {shown}");
                 Err(SqlError::new("42804", message))
             }
+        }
+    }
+
+    /// A function that is called in a condition is meant for good: a user's has its schema.
+    fn names_schema(&self, node: Node<'_>) -> Result<()> {
+        let Node::FuncCall(call) = node else {
+            return Ok(());
+        };
+        let names: Vec<&str> = call.funcname().iter().filter_map(Node::as_str).collect();
+        let [name] = names.as_slice() else {
+            return Ok(());
+        };
+        let catalog = self.catalog();
+        let mut path = self.search_path.iter();
+        match path.any(|schema| catalog.functions_named(schema, name).next().is_some()) {
+            false => Ok(()),
+            true => Err(SqlError::unsupported(
+                format!("function {name} without its schema is not supported in a trigger's WHEN"),
+                "Write its schema before its name.",
+            )),
         }
     }
 
@@ -217,6 +244,60 @@ impl Definition<'_> {
         Ok("ALTER TRIGGER")
     }
 
+    /// Drops the triggers that need something which goes, or refuses to.
+    pub(super) async fn drop_triggers_of(
+        &mut self,
+        what: &str,
+        needs: impl Fn(&Table, &TriggerDef) -> Result<bool>,
+        cascade: bool,
+    ) -> Result<()> {
+        let catalog = self.catalog();
+        let mut found: Vec<(Arc<Table>, Vec<u32>)> = Vec::new();
+        let mut shown = Vec::new();
+        for table in catalog.tables.values() {
+            let mut own = Vec::new();
+            for trigger in &table.triggers {
+                if needs(table, trigger)? {
+                    own.push(trigger.oid);
+                    let (name, of) = (quote_ident(&trigger.name), quote_ident(&table.name));
+                    shown.push(format!("trigger {name} on table {of}"));
+                }
+            }
+            if !own.is_empty() {
+                found.push((Arc::clone(table), own));
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        if !cascade {
+            let lines = shown.iter().map(|one| format!("{one} depends on {what}"));
+            let message = format!("cannot drop {what} because other objects depend on it");
+            return Err(SqlError::new("2BP01", message)
+                .with_detail(lines.collect::<Vec<_>>().join("\n"))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let lines: Vec<String> = shown
+            .iter()
+            .map(|one| format!("drop cascades to {one}"))
+            .collect();
+        self.notices.push(match lines.as_slice() {
+            [line] => SqlError::new("00000", line.as_str()),
+            lines => {
+                let message = format!("drop cascades to {} other objects", lines.len());
+                SqlError::new("00000", message).with_detail(lines.join("\n"))
+            }
+        });
+        for (table, triggers) in found {
+            let mut def = table.def.clone();
+            def.triggers.retain(|one| !triggers.contains(&one.oid));
+            // Who owns what goes owns what hangs on it.
+            let change = Change::AlterTable(def);
+            self.db.ddl(self.txn, self.options, change).await?;
+        }
+        Ok(())
+    }
+
     /// ENABLE and DISABLE TRIGGER.
     pub(super) async fn enable_triggers(
         &mut self,
@@ -238,6 +319,47 @@ impl Definition<'_> {
         }
         self.apply(Change::AlterTable(def)).await
     }
+}
+
+/// Whether a trigger names a column, or reads it in its condition.
+pub(super) fn needs_column(table: &Table, trigger: &TriggerDef, column: usize) -> Result<bool> {
+    if trigger.columns.contains(&column) {
+        return Ok(true);
+    }
+    let Some(condition) = &trigger.condition else {
+        return Ok(false);
+    };
+    Ok(mentioned::columns(condition, &table.def)?.contains(&column))
+}
+
+/// 0A000 where a trigger needs one of the columns whose types are to change.
+pub(super) fn are_of_no_trigger<'n>(
+    table: &Table,
+    names: impl Iterator<Item = &'n str>,
+) -> Result<()> {
+    for name in names {
+        is_of_no_trigger(table, column_named(table, name)?)?;
+    }
+    Ok(())
+}
+
+fn is_of_no_trigger(table: &Table, column: usize) -> Result<()> {
+    for trigger in &table.triggers {
+        if needs_column(table, trigger, column)? {
+            let detail = format!(
+                "trigger {} on table {} depends on column \"{}\"",
+                quote_ident(&trigger.name),
+                quote_ident(&table.name),
+                table.columns[column].name
+            );
+            return Err(SqlError::unsupported(
+                "cannot alter type of a column used in a trigger definition",
+                "Drop the trigger, and create it again afterwards.",
+            )
+            .with_detail(detail));
+        }
+    }
+    Ok(())
 }
 
 /// Looks at a node of a condition: a column is one of a row that the trigger has.
