@@ -63,6 +63,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     let mut txn = db.begin(Isolation::Serializable, false);
     block_on(db.ddl(&mut txn, &RunOptions::new(), Change::CreateTable(def)))?;

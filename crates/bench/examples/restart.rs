@@ -137,6 +137,7 @@ fn define(db: &Arc<Database>, name: &str) {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     change(db, Change::CreateTable(def));
 }

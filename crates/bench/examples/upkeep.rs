@@ -115,6 +115,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

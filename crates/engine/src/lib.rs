@@ -50,6 +50,7 @@ pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
 pub use catalog::ddl::Change;
 pub use catalog::function::{FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility};
 pub use catalog::table_lock::LockMode;
+pub use catalog::trigger::{TriggerDef, TriggerEvent};
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
 pub use catalog::view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
 pub use catalog::{
@@ -104,7 +105,7 @@ pub use run::scan_notes::ScanNotes;
 pub use run::sequences::Given;
 pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
 pub use thermocline_device::{OutsideFile, block_on};
-pub use transaction::expected::{Referring, RemovedKey};
+pub use transaction::expected::{HeldExpectations, Referring, RemovedKey};
 /// Tablespaces: what they are, and what their options may be.
 pub mod tablespace {
     pub use crate::catalog::tablespace::{MEASURED, Measured, TablespaceDef, TablespaceOptions};

@@ -32,6 +32,7 @@ fn column_table(db: &Arc<Database>, kind: IndexKind) -> Arc<Table> {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
         ..table_def(db, "t", kind)
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");

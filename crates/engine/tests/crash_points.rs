@@ -201,6 +201,7 @@ impl Script {
             tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            triggers: Vec::new(),
             ..table_def(&self.db, "t", IndexKind::Hash)
         }))
     }

@@ -13,7 +13,7 @@ use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::{IndexDef, IndexKind, TableDef};
 use thermocline_engine::{
     Call, Change, Config, Database, Direction, Error, Isolation, Procedure, Procedures, Reach,
-    Result, RunOptions, Scope, Table, block_on,
+    Result, RunOptions, Scope, Table, TriggerDef, TriggerEvent, block_on,
 };
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -57,6 +57,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")
@@ -255,6 +256,37 @@ fn a_call_is_a_transaction_and_its_errors_are_postgresqls() {
         .register_procedure(mix_procedure("mix"))
         .expect_err("twice");
     assert_eq!(error.sqlstate(), "42723");
+}
+
+#[test]
+fn a_table_with_triggers_is_changed_by_no_procedure() {
+    let db = try_open(&SimulatedDevice::new(), procedures()).expect("opens");
+    let accounts = make_accounts(&db);
+    let trigger = |events: &[TriggerEvent]| Change::CreateTrigger {
+        table: accounts.def.oid,
+        trigger: TriggerDef {
+            oid: db.allocate_oid(),
+            name: "watch".into(),
+            function: 1,
+            before: true,
+            row: true,
+            events: events.to_vec(),
+            columns: Vec::new(),
+            condition: None,
+            arguments: Vec::new(),
+            disabled: false,
+        },
+    };
+    for event in [TriggerEvent::Insert, TriggerEvent::Update] {
+        ddl(&db, trigger(&[event])).expect("the trigger is made");
+        for seed in 0..6 {
+            let called = call(&db, "mix", &[1, seed]).expect_err("is refused");
+            assert_eq!(called.sqlstate(), "0A000", "{called}");
+        }
+        // One for something else is in nobody's way.
+        ddl(&db, trigger(&[TriggerEvent::Truncate])).expect("it is replaced");
+        call(&db, "mix", &[1, 2]).expect("runs");
+    }
 }
 
 #[test]

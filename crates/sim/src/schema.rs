@@ -237,6 +237,7 @@ pub fn table_def(
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     }
 }
 

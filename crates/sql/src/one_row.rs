@@ -20,7 +20,7 @@ pub(crate) use environment::StatementEnvironment;
 pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.
-pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
+pub(crate) const SESSION_FUNCTIONS: [&str; 15] = [
     "current_database",
     "current_schema",
     "current_setting",
@@ -32,6 +32,7 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
     "pg_reload_conf",
     "pg_stat_statements_reset",
     "pg_terminate_backend",
+    "pg_trigger_depth",
     "session_user",
     "set_config",
     "version",

@@ -48,6 +48,7 @@ mod table_as;
 mod tablespace;
 mod temporary;
 mod transaction;
+mod triggers;
 mod unread;
 mod utility;
 mod vacuum;
@@ -143,6 +144,8 @@ pub struct Session {
     rows_processed: u64,
     /// The functions of PL/pgSQL that it has called, and where it is in them.
     plpgsql: plpgsql::Calls,
+    /// What its triggers are to be called for when a statement ends.
+    triggers: triggers::Queue,
 }
 
 impl Session {
@@ -217,6 +220,7 @@ impl Session {
             sync_follows: false,
             rows_processed: 0,
             plpgsql: plpgsql::Calls::default(),
+            triggers: triggers::Queue::default(),
         })
     }
 

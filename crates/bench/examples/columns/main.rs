@@ -214,6 +214,7 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

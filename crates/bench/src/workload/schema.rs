@@ -160,6 +160,7 @@ impl TableSpec {
             tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            triggers: Vec::new(),
         })
     }
 

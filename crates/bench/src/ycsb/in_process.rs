@@ -250,6 +250,7 @@ fn create(
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     let options = RunOptions::new();
     runtime()?.block_on(async {

@@ -144,7 +144,7 @@ impl Access<'_> {
         };
         let mut expected = std::mem::take(&mut txn.expected);
         let mut result = Ok(());
-        let due = expected.entries_mut().iter_mut();
+        let due = expected.own_entries_mut().iter_mut();
         let due = due.filter(|entry| !entry.seen && entry.due == Due::Statement);
         for entry in due.take(VERIFIED_AT_ONCE) {
             result = self.verify(catalog, &entry.what);

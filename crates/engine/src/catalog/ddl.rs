@@ -7,6 +7,7 @@ use crate::catalog::authority::Authority;
 use crate::catalog::comment::CommentOn;
 use crate::catalog::function::FunctionDef;
 use crate::catalog::tablespace::TablespaceDef;
+use crate::catalog::trigger::TriggerDef;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::ViewDef;
 use crate::catalog::{Catalog, IndexDef, SequenceDef, Table, TableDef};
@@ -50,6 +51,13 @@ pub enum Change {
         table: u32,
         /// The index's object id.
         index: u32,
+    },
+    /// Makes a trigger, or replaces the one of its name.
+    CreateTrigger {
+        /// The table's object id.
+        table: u32,
+        /// The trigger.
+        trigger: TriggerDef,
     },
     /// Makes a sequence.
     CreateSequence(SequenceDef),
@@ -107,6 +115,7 @@ impl Change {
             Self::CreateView(_) | Self::ReplaceView(_) => Some("a new view"),
             Self::CreateFunction(_) | Self::ReplaceFunction(_) => Some("a new function"),
             Self::CreateType(_) => Some("a new type"),
+            Self::CreateTrigger { .. } => Some("a new trigger"),
             _ => None,
         }
     }
@@ -250,6 +259,29 @@ pub(crate) fn has_tablespace(catalog: &Catalog, oid: u32) -> Result<()> {
             format!("tablespace with OID {oid} does not exist"),
         )),
     }
+}
+
+/// Takes a function out of a catalog, 2BP01 where a trigger calls it.
+pub(crate) fn drop_function(catalog: &mut Catalog, oid: u32) -> Result<()> {
+    let mut triggers = catalog.tables.values().flat_map(|table| &table.triggers);
+    if let Some(trigger) = triggers.find(|trigger| trigger.function == oid) {
+        let message = format!(
+            "cannot drop the function because trigger {} depends on it",
+            trigger.name
+        );
+        return Err(Error::catalog("2BP01", message));
+    }
+    catalog.functions.remove(&oid);
+    Ok(())
+}
+
+/// A table's definition with a trigger, new or in the place of the one of its name.
+pub(crate) fn with_trigger(table: &TableDef, trigger: TriggerDef) -> TableDef {
+    let mut def = table.clone();
+    def.triggers.retain(|other| other.name != trigger.name);
+    def.triggers.push(trigger);
+    def.triggers.sort_by(|one, other| one.name.cmp(&other.name));
+    def
 }
 
 /// Puts a function into a catalog, new or in the place of the one of its number.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
+use crate::catalog::trigger::TriggerDef;
+
 /// A schema (name space).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SchemaDef {
@@ -372,6 +374,9 @@ pub struct TableDef {
     /// Object ids of the tables whose foreign keys refer to this one, itself among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub referenced_by: Vec<u32>,
+    /// Triggers, in the order of their names, in which they are called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<TriggerDef>,
 }
 
 impl TableDef {

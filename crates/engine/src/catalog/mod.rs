@@ -14,6 +14,7 @@ pub(crate) mod sequence;
 pub(crate) mod storages;
 pub(crate) mod table_lock;
 pub mod tablespace;
+pub mod trigger;
 pub mod user_type;
 pub(crate) mod view;
 
@@ -32,6 +33,8 @@ use thermocline_storage::value::ValueRef;
 
 mod asked_for;
 mod definitions;
+mod fires;
+mod footprint;
 mod layouts;
 mod objects;
 mod partial;
@@ -55,6 +58,7 @@ use crate::catalog::comment::{CommentOn, Comments};
 use crate::catalog::function::FunctionDef;
 use crate::catalog::table_lock::Gate;
 use crate::catalog::tablespace::TablespaceDef;
+use crate::catalog::trigger::Firing;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::{ViewDef, deepest};
 use crate::policy::table_policy::{Policies, TablePolicy};
@@ -96,24 +100,7 @@ pub struct Table {
     reference_shapes: Vec<KeyShape>,
     /// Which indexes are partial ones.
     partial: Vec<bool>,
-}
-
-impl Table {
-    /// About what the definition takes in memory, in bytes.
-    fn memory_bytes(&self) -> usize {
-        let names = self.def.name.len() + self.def.schema.len();
-        let column = |column: &ColumnDef| 2 * size_of::<ColumnDef>() + 4 * column.name.len();
-        let index = |index: &IndexDef| {
-            size_of::<IndexDef>() + size_of::<KeyShape>() + 64 + index.name.len()
-        };
-        let columns = self.def.columns.iter().map(column).sum::<usize>();
-        let indexes = self.def.indexes.iter().map(index).sum::<usize>();
-        let key = |key: &ForeignKeyDef| {
-            size_of::<ForeignKeyDef>() + size_of::<KeyShape>() + 64 + key.name.len()
-        };
-        let indexes = indexes + self.def.foreign_keys.iter().map(key).sum::<usize>();
-        size_of::<Table>() + 128 + self.asked_for.bytes() + names + columns + indexes
-    }
+    firing: Firing,
 }
 
 impl Deref for Table {
@@ -201,6 +188,7 @@ impl Table {
             referrals: Arc::default(),
             reference_shapes,
             partial: partial::partial(&def),
+            firing: Firing::of(&def.triggers),
             def,
         }
     }
@@ -632,6 +620,7 @@ impl Catalog {
     /// Whether an object has this id.
     pub(crate) fn uses_oid(&self, oid: u32) -> bool {
         let mut indexes = self.tables.values().flat_map(|table| &table.def.indexes);
+        let mut triggers = self.tables.values().flat_map(|table| &table.def.triggers);
         self.tables.contains_key(&oid)
             || self.sequences.contains_key(&oid)
             || self.views.contains_key(&oid)
@@ -639,6 +628,7 @@ impl Catalog {
             || self.tablespaces.contains_key(&oid)
             || self.authority.roles.contains_key(&oid)
             || indexes.any(|index| index.oid == oid)
+            || triggers.any(|trigger| trigger.oid == oid)
     }
 
     /// The sequence of this name.

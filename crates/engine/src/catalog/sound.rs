@@ -26,6 +26,10 @@ impl TableDef {
         if self.columns.len() > usize::from(u16::MAX) {
             return Some("it has too many columns");
         }
+        let triggers = self.triggers.iter();
+        if !triggers.flat_map(|trigger| &trigger.columns).all(is_column) {
+            return Some("a trigger is for a column that it has not");
+        }
         let mut columns = self.columns.iter();
         if columns.any(|column| column.generated && column.default.is_none()) {
             return Some("a generated column is computed by nothing");

@@ -13,8 +13,9 @@ use thermocline_storage::log::Lsn;
 
 use crate::access::Guards;
 use crate::catalog::ddl::{
-    Change, drop_schema, drop_tablespace, free_name, free_row_name, has_schema, has_tablespace,
-    is_read_by_none, name_taken, put_function, put_tablespace, put_type, put_view,
+    Change, drop_function, drop_schema, drop_tablespace, free_name, free_row_name, has_schema,
+    has_tablespace, is_read_by_none, name_taken, put_function, put_tablespace, put_type, put_view,
+    with_trigger,
 };
 use crate::catalog::draft::Draft;
 use crate::catalog::sequence::Sequence;
@@ -57,6 +58,10 @@ impl Parts {
                 Ok(())
             }
             Change::AlterTable(def) => self.replace_table(txn, def),
+            Change::CreateTrigger { table, trigger } => {
+                let def = with_trigger(&self.drafted(txn, table)?.def, trigger);
+                self.replace_table(txn, def)
+            }
             Change::CreateIndex { table, index } => {
                 self.create_index(txn, options, table, index).await
             }
@@ -145,10 +150,7 @@ impl Parts {
             Change::CreateFunction(def) | Change::ReplaceFunction(def) => {
                 self.edit(txn, |catalog| put_function(catalog, def))
             }
-            Change::DropFunction(oid) => self.edit(txn, |catalog| {
-                catalog.functions.remove(&oid);
-                Ok(())
-            }),
+            Change::DropFunction(oid) => self.edit(txn, |catalog| drop_function(catalog, oid)),
             Change::CreateTablespace(def) | Change::AlterTablespace(def) => {
                 self.edit(txn, |catalog| put_tablespace(catalog, def))
             }
@@ -169,6 +171,7 @@ impl Parts {
             | Change::DropTable(_)
             | Change::Truncate { .. }
             | Change::AlterTable(_)
+            | Change::CreateTrigger { .. }
             | Change::CreateIndex { .. }
             | Change::DropIndex { .. } => {
                 Err(Error::Internal("rows change with more than a draft".into()))

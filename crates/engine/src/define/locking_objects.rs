@@ -86,6 +86,13 @@ impl Locks {
                 self.objects
                     .push((Schema(def.schema.clone()), LockMode::Share));
             }
+            Change::CreateTrigger { table, trigger } => {
+                self.tables.push((*table, LockMode::ShareRowExclusive));
+                let def = catalog.functions.get(&trigger.function);
+                let named = def.map(|def| Function(def.schema.clone(), def.name.clone()));
+                self.objects
+                    .extend(named.map(|function| (function, LockMode::Share)));
+            }
             Change::CreateIndex { table, index } => {
                 // As ALTER TABLE makes a constraint, and CREATE INDEX an index.
                 let is_constraint = index.primary || index.constraint;
@@ -207,6 +214,7 @@ impl Locks {
             | Change::DropTable(_)
             | Change::Truncate { .. }
             | Change::AlterTable(_)
+            | Change::CreateTrigger { .. }
             | Change::CreateIndex { .. }
             | Change::DropIndex { .. }
             | Change::CreateSequence(_)
@@ -219,8 +227,15 @@ impl Locks {
 
 /// Whether what a change was made out of is in one catalog as it is in another.
 fn is_as_made(change: &Change, catalog: &Catalog, now: &Catalog) -> bool {
+    if let Change::CreateTrigger { trigger, .. } = change {
+        let function = |of: &Catalog| of.functions.get(&trigger.function).cloned();
+        if function(catalog) != function(now) {
+            return false;
+        }
+    }
     match change {
         Change::AlterTable(TableDef { oid, .. })
+        | Change::CreateTrigger { table: oid, .. }
         | Change::CreateIndex { table: oid, .. }
         | Change::DropIndex { table: oid, .. } => match (catalog.table(*oid), now.table(*oid)) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),

@@ -16,6 +16,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use super::Procedure;
 use crate::access::{Access, Direction};
+use crate::catalog::trigger::TriggerEvent;
 use crate::catalog::{Catalog, IndexKind, Table};
 use crate::ground::error::{Error, Result};
 use crate::ground::row_id::RowId;
@@ -201,6 +202,7 @@ impl<'c, 'a> Call<'c, 'a> {
     /// for too few or too many values. 38000 if its partition is not held. Those
     /// of the conversion.
     pub fn insert(&mut self, table: &Table, values: &[Value]) -> Result<()> {
+        self.fires_nothing(table, TriggerEvent::Insert)?;
         self.encode(table, values)?;
         if let Some(partition) = table.partition_of_tuple(&self.tuple) {
             self.hold_partition(table, partition)?;
@@ -216,6 +218,7 @@ impl<'c, 'a> Call<'c, 'a> {
     /// # Errors
     /// As [`Call::insert`].
     pub fn update(&mut self, table: &Table, row: &Row) -> Result<()> {
+        self.fires_nothing(table, TriggerEvent::Update)?;
         self.encode(table, &row.values)?;
         if let Some(partition) = table.partition_of_tuple(&self.tuple) {
             self.hold_partition(table, partition)?;
@@ -234,6 +237,7 @@ impl<'c, 'a> Call<'c, 'a> {
     /// # Errors
     /// Those of the engine.
     pub fn delete(&mut self, table: &Table, row: &Row) -> Result<()> {
+        self.fires_nothing(table, TriggerEvent::Delete)?;
         if table.is_referenced() {
             return Err(self.refused(table, "to which foreign keys refer"));
         }
@@ -247,6 +251,14 @@ impl<'c, 'a> Call<'c, 'a> {
         self.access.evicted()
     }
 
+    /// Nobody calls triggers here.
+    fn fires_nothing(&self, table: &Table, event: TriggerEvent) -> Result<()> {
+        match table.fires(event) {
+            false => Ok(()),
+            true => Err(self.refused(table, "which has triggers for that")),
+        }
+    }
+
     fn refused(&self, table: &Table, which: &str) -> Error {
         Error::Refused {
             sqlstate: "0A000",
@@ -254,7 +266,7 @@ impl<'c, 'a> Call<'c, 'a> {
                 "procedure {} cannot change \"{}\", {which}",
                 self.procedure.name, table.def.name
             ),
-            hint: "Change the table by SQL, or drop the constraints.",
+            hint: "Change the table by SQL, or drop the constraints or triggers.",
         }
     }
 

@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, ForeignKeyDef, Table};
 use crate::ground::error::Error;
 use crate::parts::Parts;
 use crate::transaction::expected::{
-    Due, Expectation, Expectations, Expected, Referring, RemovedKey,
+    Due, Expectation, Expectations, Expected, HeldExpectations, Referring, RemovedKey,
 };
 use crate::transaction::reads::Reads;
 use crate::transaction::table_locks::TableLocks;
@@ -92,6 +92,20 @@ impl Transaction {
     pub fn has_unseen(&mut self) -> bool {
         let state = self.state.as_mut();
         state.is_some_and(|state| state.expected.any_removed() || state.expected.any_unseen())
+    }
+
+    /// Leaves what foreign keys ask for to the statement at hand: one within it begins, which
+    /// looks at its own alone.
+    pub fn hold_expected(&mut self) -> HeldExpectations {
+        let state = self.state.as_mut();
+        state.map_or_else(HeldExpectations::default, |state| state.expected.hold())
+    }
+
+    /// The statement within is over.
+    pub fn resume_expected(&mut self, held: HeldExpectations) {
+        if let Some(state) = self.state.as_mut() {
+            state.expected.resume(held);
+        }
     }
 
     pub(crate) fn any_unseen(&mut self) -> bool {

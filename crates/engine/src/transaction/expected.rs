@@ -123,6 +123,8 @@ pub(crate) struct Expectations {
     coarse: bool,
     /// Those before have been seen, or are not due when a statement ends.
     checked: usize,
+    /// Those before are of a statement around, which looks at them itself.
+    held: usize,
     /// Keys that went, and for which nothing has been done yet.
     removed: Vec<RemovedKey>,
     /// What SET CONSTRAINTS has said, the last word behind: of one constraint, or of all, and
@@ -130,6 +132,14 @@ pub(crate) struct Expectations {
     said: Vec<(Option<u32>, bool)>,
     /// How much of that a savepoint may bring back.
     kept: usize,
+}
+
+/// What a statement has not looked at yet while another runs within it.
+#[derive(Debug, Default)]
+pub struct HeldExpectations {
+    before: usize,
+    checked: usize,
+    removed: Vec<RemovedKey>,
 }
 
 /// A point to go back to.
@@ -164,6 +174,7 @@ impl Expectations {
     pub fn forget_since(&mut self, mark: ExpectedMark) {
         self.entries.truncate(mark.entries);
         self.checked = self.checked.min(self.entries.len());
+        self.held = self.held.min(self.entries.len());
         self.removed.truncate(mark.removed);
         if self.said.len() > mark.said {
             self.said.truncate(mark.said);
@@ -222,8 +233,10 @@ impl Expectations {
             }
             if self.entries.len() >= SEEN_MAX {
                 let is_parent = |entry: &Expectation| matches!(entry.what, Expected::Parent { .. });
-                self.entries
-                    .retain(|entry| !entry.seen || entry.put_off || !is_parent(entry));
+                let stays = |entry: &Expectation| !entry.seen || entry.put_off || !is_parent(entry);
+                let around = self.entries[..self.held].iter();
+                self.held = around.filter(|entry| stays(entry)).count();
+                self.entries.retain(stays);
                 self.coarse = true;
                 self.checked = 0;
                 return;
@@ -236,12 +249,37 @@ impl Expectations {
         self.removed.push(removed);
     }
 
-    pub fn entries(&self) -> &[Expectation] {
-        &self.entries
+    /// Leaves what has not been looked at to the statement at hand: one within it begins.
+    pub fn hold(&mut self) -> HeldExpectations {
+        let held = HeldExpectations {
+            before: self.held,
+            checked: self.checked,
+            removed: std::mem::take(&mut self.removed),
+        };
+        self.held = self.entries.len();
+        held
     }
 
-    pub fn entries_mut(&mut self) -> &mut [Expectation] {
-        &mut self.entries
+    /// The statement within is over.
+    pub fn resume(&mut self, held: HeldExpectations) {
+        self.held = held.before.min(self.entries.len());
+        self.checked = match self.coarse {
+            // Their places are others.
+            true => 0,
+            false => held.checked.min(self.entries.len()),
+        };
+        let since = std::mem::replace(&mut self.removed, held.removed);
+        self.removed.extend(since);
+    }
+
+    /// Those that a statement may look at.
+    pub fn own_entries_mut(&mut self) -> &mut [Expectation] {
+        let held = self.held.min(self.entries.len());
+        &mut self.entries[held..]
+    }
+
+    pub fn entries(&self) -> &[Expectation] {
+        &self.entries
     }
 
     pub fn take_removed(&mut self) -> Vec<RemovedKey> {
@@ -255,8 +293,9 @@ impl Expectations {
     /// Whether something has to hold when a statement ends and has not been found to.
     pub fn any_unseen(&mut self) -> bool {
         let unseen = |entry: &Expectation| !entry.seen && entry.due == Due::Statement;
-        let found = self.entries[self.checked..].iter().position(unseen);
-        self.checked = found.map_or(self.entries.len(), |found| self.checked + found);
+        let from = self.checked.max(self.held);
+        let found = self.entries[from..].iter().position(unseen);
+        self.checked = found.map_or(self.entries.len(), |found| from + found);
         found.is_some()
     }
 
@@ -348,7 +387,7 @@ mod tests {
             [(None, true), (Some(8), false), (Some(7), false)]
         );
         assert!(expected.any_unseen());
-        expected.entries_mut()[0].seen = true;
+        expected.own_entries_mut()[0].seen = true;
         expected.forget_since(mark);
         assert_eq!(expected.said, [(None, true)]);
         let entry = &expected.entries()[0];
@@ -371,6 +410,34 @@ mod tests {
         assert!(expected.any_unseen() && !expected.is_in_doubt());
         removals.fetch_add(1, Ordering::SeqCst);
         assert!(expected.is_in_doubt() && expected.has_moved(&removals));
+    }
+
+    #[test]
+    fn a_statement_within_another_leaves_what_is_the_others() {
+        let removed = |table| RemovedKey {
+            table,
+            old: [].into(),
+            new: None,
+        };
+        let mut expected = Expectations::default();
+        expected.push(parent(0, false));
+        expected.push_removed(removed(1));
+        let held = expected.hold();
+        assert!(!expected.any_unseen() && !expected.any_removed());
+        expected.push(parent(1, false));
+        expected.push_removed(removed(2));
+        assert!(expected.any_unseen());
+        assert_eq!(expected.own_entries_mut().len(), 1);
+        expected.own_entries_mut()[0].seen = true;
+        assert!(!expected.any_unseen());
+        expected.resume(held);
+        assert!(expected.any_unseen());
+        let tables: Vec<u32> = expected
+            .take_removed()
+            .iter()
+            .map(|one| one.table)
+            .collect();
+        assert_eq!(tables, [1, 2]);
     }
 
     #[test]

@@ -68,6 +68,13 @@ impl Analyzer<'_> {
         location: i32,
     ) -> Result<Expr> {
         let name = &function.name;
+        if result == ids::TRIGGER {
+            return Err(QueryError::unsupported(
+                "trigger functions can only be called as triggers",
+                "Make a trigger that calls it.",
+            )
+            .at(location));
+        }
         let is_alone = self.calls.are_taken && self.bodies.is_empty() && self.levels.len() == 1;
         if !is_alone || !arguments.iter().all(is_before_rows) {
             return Err(misplaced(name, location));

@@ -416,7 +416,14 @@ impl Analyzer<'_> {
             };
             let mut given = Vec::with_capacity(row.len());
             for node in row.iter() {
-                given.push(self.given(node)?);
+                match node {
+                    Node::ColumnRef(column)
+                        if matches!(column.fields().iter().next_back(), Some(Node::A_Star(_))) =>
+                    {
+                        given.extend(self.row_part(node)?.into_iter().map(Given::Value));
+                    }
+                    node => given.push(self.given(node)?),
+                }
             }
             if number == 0 {
                 fit_width(&mut targets, given.len(), explicit)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pg_raw_parse::nodes::{
-    CreateFunctionStmt, DefElem, FunctionParameter, ObjectWithArgs, TypeName,
+    CreateFunctionStmt, DefElem, DropBehavior, FunctionParameter, ObjectWithArgs, TypeName,
 };
 use pg_raw_parse::raw::FunctionParameterMode as Mode;
 use pg_raw_parse::{Node, deparse};
@@ -37,6 +37,8 @@ pub struct CreateFunction {
 pub struct DropFunction {
     /// A missing one is left alone.
     pub if_exists: bool,
+    /// CASCADE
+    pub cascade: bool,
     /// The functions: their names, and their arguments' types where they are written.
     pub functions: Vec<NamedFunction>,
 }
@@ -118,10 +120,8 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     let is_plpgsql = options.language == Language::PlPgSql;
     let result = match create.return_type() {
         Some(name) if is_trigger(name) => {
-            return Err(QueryError::unsupported(
-                "functions of triggers are not supported",
-                "There are no triggers: do it in the statements themselves.",
-            ));
+            may_be_trigger(name, is_plpgsql, arguments.is_empty() && columns.is_empty())?;
+            ids::TRIGGER
         }
         Some(name) => {
             returns_set |= name.setof;
@@ -209,6 +209,34 @@ fn is_trigger(name: &TypeName) -> bool {
     parts.any(|part| matches!(part, "trigger" | "event_trigger"))
 }
 
+/// Whether a function may give what a trigger takes.
+///
+/// # Errors
+/// 42P13 for one with arguments, and for one of SQL; 0A000 for triggers of events.
+fn may_be_trigger(name: &TypeName, is_plpgsql: bool, has_no_arguments: bool) -> Result<()> {
+    let mut parts = name.names().iter().filter_map(|part| part.sval());
+    if parts.any(|part| part == "event_trigger") {
+        return Err(QueryError::unsupported(
+            "event triggers are not supported",
+            "Grant the right to change definitions to fewer roles.",
+        ));
+    }
+    if !is_plpgsql {
+        let message = "SQL functions cannot return type trigger";
+        return Err(QueryError::new("42P13", message));
+    }
+    match has_no_arguments {
+        true => Ok(()),
+        false => Err(QueryError::new(
+            "42P13",
+            "trigger functions cannot have declared arguments",
+        )
+        .with_hint(
+            "The arguments of the trigger can be accessed through TG_NARGS and TG_ARGV instead.",
+        )),
+    }
+}
+
 /// Whether the inputs say what a polymorphic result is.
 ///
 /// # Errors
@@ -269,6 +297,7 @@ pub fn drop_function(text: &str, catalog: &dyn Catalog) -> Result<DropFunction> 
     }
     Ok(DropFunction {
         if_exists: drop.missing_ok,
+        cascade: drop.behavior == DropBehavior::DROP_CASCADE,
         functions,
     })
 }

@@ -150,6 +150,9 @@ impl Analyzer<'_> {
                 }
             };
             let Some((item, up)) = self.item(schema, name, column.location)? else {
+                if let Some(columns) = self.columns_of_variable(&names, column.location)? {
+                    return Ok(columns.into_iter().map(|(_, expr)| expr).collect());
+                }
                 return Err(self.missing_item(name, column.location));
             };
             return Ok(item
@@ -205,6 +208,10 @@ impl Analyzer<'_> {
             };
             let schema = names.pop();
             let Some((item, up)) = self.item(schema, name, location)? else {
+                let whole: Vec<&str> = schema.into_iter().chain([name]).collect();
+                if let Some(row) = self.variable(&whole, location)? {
+                    return Ok(row);
+                }
                 return Err(self.missing_item(name, location));
             };
             return Ok(self.whole_row(&item, up, location));

@@ -73,7 +73,7 @@ pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
 pub use sql_function::{Argument, Language, SqlFunction, check_function};
 pub use type_name::written_type;
-pub use variables::{Variable, Variables};
+pub use variables::{Columns, Variable, Variables};
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
 pub trait Catalog {

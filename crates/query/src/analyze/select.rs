@@ -236,7 +236,17 @@ impl Analyzer<'_> {
             }
         };
         let Some((item, up)) = self.item(schema, name, location)? else {
-            return Err(self.missing_item(name, location));
+            let columns = self.columns_of_variable(&names, location)?;
+            let columns = columns.ok_or_else(|| self.missing_item(name, location))?;
+            for (name, expr) in columns {
+                targets.push(Target {
+                    expr,
+                    name,
+                    hidden: false,
+                    origin: None,
+                });
+            }
+            return Ok(());
         };
         add(self, item.columns, up);
         Ok(())

@@ -1,6 +1,8 @@
 //! Names that mean variables of a program around the statement (PL/pgSQL). Each becomes a
 //! parameter. One that means a column, too, is ambiguous, as in PostgreSQL.
 
+use std::sync::Arc;
+
 use super::{Analyzer, QueryError, Result};
 use crate::tree::{Expr, ExprKind};
 use crate::types::domain::{base, is_domain};
@@ -15,7 +17,16 @@ pub trait Variables {
     /// # Errors
     /// 42703 for a row that has no such column.
     fn named(&self, parts: &[&str]) -> Result<Option<Variable>>;
+
+    /// The columns of the row that a name of these parts means, `None` if it means none.
+    ///
+    /// # Errors
+    /// 55000 for a row that has no columns yet.
+    fn row(&self, parts: &[&str]) -> Result<Option<Columns<Variable>>>;
 }
+
+/// The columns of a row, by their names.
+pub type Columns<T> = Vec<(Arc<str>, T)>;
 
 /// A variable, as a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +45,28 @@ impl Analyzer<'_> {
         let Some(variables) = self.variables else {
             return Ok(None);
         };
-        let Some(found) = variables.named(parts)? else {
+        let found = variables.named(parts)?;
+        Ok(found.map(|found| self.parameter_of(found, location)))
+    }
+
+    /// The columns of a variable that is a row: `name.*`
+    pub(super) fn columns_of_variable(
+        &mut self,
+        parts: &[&str],
+        location: i32,
+    ) -> Result<Option<Columns<Expr>>> {
+        let Some(variables) = self.variables else {
             return Ok(None);
         };
+        let columns = variables.row(parts)?;
+        Ok(columns.map(|columns| {
+            let columns = columns.into_iter();
+            let column = |(name, found)| (name, self.parameter_of(found, location));
+            columns.map(column).collect()
+        }))
+    }
+
+    fn parameter_of(&mut self, found: Variable, location: i32) -> Expr {
         let Variable {
             parameter,
             oid,
@@ -47,10 +77,10 @@ impl Analyzer<'_> {
         }
         self.parameters[parameter] = oid;
         let value = Expr::new(ExprKind::Parameter(parameter), base(oid), location);
-        Ok(Some(match is_domain(oid) {
+        match is_domain(oid) {
             false => value.with_modifier(modifier),
             true => Expr::new(ExprKind::Checked(Box::new(value)), oid, location),
-        }))
+        }
     }
 
     /// What a name means, given what it means as a variable and as a column.

@@ -17,3 +17,4 @@ pub(crate) use bind::{
     create_function, drop_function, may_read_all, needed_by_view,
 };
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};
+pub(crate) use relations::called;

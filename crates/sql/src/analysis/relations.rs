@@ -436,7 +436,7 @@ impl analyze::Catalog for Relations<'_> {
 }
 
 /// A function as analysis calls it.
-fn called(def: &FunctionDef) -> SqlFunction {
+pub(crate) fn called(def: &FunctionDef) -> SqlFunction {
     let argument = |of: &FunctionArgument| Argument {
         name: of.name.as_deref().map(Arc::from),
         oid: of.type_oid,

@@ -11,6 +11,7 @@ use super::foreign_key::no_constraint;
 use super::generated::is_generated;
 use super::rewrite::NewType;
 use super::sequence::next_of;
+use super::trigger::are_of_no_trigger;
 use super::verify::contains_null;
 use super::{Definition, exists, mentioned, names, options, rights};
 use crate::bind;
@@ -59,6 +60,7 @@ impl Definition<'_> {
         let types: Vec<NewType<'_>> = of_pass(Pass::Type).filter_map(new_type).collect();
         if !types.is_empty() {
             let table = self.current(oid)?;
+            are_of_no_trigger(&table, types.iter().map(|of| of.column))?;
             self.alter_types(&table, &types).await?;
         }
         for operation in of_pass(Pass::DropColumn).chain(of_pass(Pass::Rest)) {
@@ -127,6 +129,9 @@ impl Definition<'_> {
                 let name = vec![table.schema.clone(), table.name.clone()];
                 self.change_owner(&Owned::Table(name), role).await?;
                 Ok(())
+            }
+            Operation::Triggers { which, enabled } => {
+                Box::pin(self.enable_triggers(table, which, *enabled)).await
             }
             Operation::AccessMethod(method) => {
                 self.set_access_method(table, method.as_deref()).await
@@ -526,6 +531,13 @@ impl Definition<'_> {
             for text in generated.default.iter_mut().chain(hidden) {
                 *text = mentioned::renamed(text, old, &new)?;
             }
+        }
+        for condition in def
+            .triggers
+            .iter_mut()
+            .filter_map(|of| of.condition.as_mut())
+        {
+            *condition = mentioned::renamed(condition, old, &new)?;
         }
         if let Some(key) = def.options.get_mut("partition_key") {
             let renamed: Vec<&str> = key

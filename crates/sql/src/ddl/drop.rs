@@ -286,7 +286,7 @@ impl Definition<'_> {
             }
         }
         for def in functions {
-            self.drop_function(&def).await?;
+            self.drop_function(&def, true).await?;
         }
         for def in types {
             self.drop_type_def(&def, true).await?;
@@ -305,6 +305,11 @@ impl Definition<'_> {
             self.nothing_is_pending(&table, "TRUNCATE")?;
         }
         let restart_identity = truncate.restart_identity;
+        if self.truncates.is_some() {
+            let tables = tables.iter().map(|oid| self.current(*oid));
+            self.truncates = Some(tables.collect::<Result<_>>()?);
+            return Ok("TRUNCATE TABLE");
+        }
         self.apply(Change::Truncate {
             tables,
             restart_identity,

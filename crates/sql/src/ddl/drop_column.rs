@@ -6,10 +6,12 @@ use std::sync::Arc;
 use thermocline_engine::authority::Object;
 use thermocline_engine::comment::CommentOn;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, Table};
+use thermocline_engine::{Catalog, Table, TriggerDef};
 
 use super::create_table::primary_key;
+use super::dependents::quote_ident;
 use super::index::indexes_over;
+use super::trigger::needs_column;
 use super::{Definition, mentioned};
 use crate::error::{Result, SqlError};
 
@@ -53,6 +55,12 @@ impl Definition<'_> {
             &self.actor()?,
             &self.catalog(),
         )?;
+        let what = format!("column {name} of table {}", quote_ident(&table.name));
+        let needs = |of: &Table, trigger: &TriggerDef| {
+            Ok(of.oid == oid && needs_column(of, trigger, column)?)
+        };
+        self.drop_triggers_of(&what, needs, cascade).await?;
+        let table = &self.current(oid)?;
         self.drop_computed(table, column, cascade).await?;
         let table = &self.current(oid)?;
         self.drop_readers(table, column, cascade).await?;

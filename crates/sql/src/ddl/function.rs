@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility};
+use thermocline_engine::{
+    FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility, Table, TriggerDef,
+};
 use thermocline_query::analyze::{Language, NamedFunction, SqlFunction};
 use thermocline_query::functions::Volatility;
 use thermocline_query::types::format_type;
@@ -134,7 +136,7 @@ impl Definition<'_> {
         };
         for named in &drop.functions {
             match self.found_function(named) {
-                Ok(def) => self.drop_function(&def).await?,
+                Ok(def) => self.drop_function(&def, drop.cascade).await?,
                 Err(error) if drop.if_exists && matches!(error.sqlstate, "42883" | "3F000") => {
                     self.notice("00000", format!("{}, skipping", error.message));
                 }
@@ -144,7 +146,10 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
-    pub(super) async fn drop_function(&mut self, def: &FunctionDef) -> Result<()> {
+    pub(super) async fn drop_function(&mut self, def: &FunctionDef, cascade: bool) -> Result<()> {
+        let what = format!("function {}", signature(def));
+        let needs = |_: &Table, trigger: &TriggerDef| Ok(trigger.function == def.oid);
+        self.drop_triggers_of(&what, needs, cascade).await?;
         self.apply(Change::DropFunction(def.oid)).await
     }
 

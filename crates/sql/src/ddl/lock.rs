@@ -10,6 +10,7 @@ use super::{Definition, find_relation};
 use crate::error::Result;
 use crate::parse::statement::{Ddl, Dropped};
 use crate::parse::table::AlterOperation;
+use crate::parse::trigger::TriggerCommand;
 
 impl Definition<'_> {
     /// Locks the tables that a statement names as it needs them. Names that mean nothing, and
@@ -34,6 +35,13 @@ impl Definition<'_> {
                     self.lock_authority().await?;
                 }
                 (std::slice::from_ref(&alter.name), exclusive)
+            }
+            Ddl::Trigger(command) => {
+                let mode = match command {
+                    TriggerCommand::Create(_) => LockMode::ShareRowExclusive,
+                    _ => exclusive,
+                };
+                (std::slice::from_ref(command.table()), mode)
             }
             Ddl::RenameIndex { name, .. } => (std::slice::from_ref(name), exclusive),
             Ddl::Truncate(truncate) => (truncate.tables.as_slice(), exclusive),

@@ -35,6 +35,7 @@ mod schema;
 mod sequence;
 mod tablespace;
 mod temporary;
+mod trigger;
 mod user_type;
 mod verify;
 mod view;
@@ -49,6 +50,7 @@ pub(crate) use residence::columns_of as columns_of_residence;
 pub(crate) use temporary::{drop_schema_with_all, drop_tables_with_all};
 pub(crate) use user_type::type_named;
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::authority::FIRST_ROLE_OID;
@@ -86,11 +88,17 @@ pub(crate) struct Definition<'a> {
     /// and whose session it is.
     pub(crate) session_user: &'a str,
     pub(crate) now_us: i64,
+    /// The tables that a TRUNCATE empties, whose triggers are called before it: those are all that
+    /// is wanted of it now. None: it is carried out.
+    pub(crate) truncates: Option<Vec<Arc<Table>>>,
     /// NOTICEs for the client.
     pub(crate) notices: Vec<SqlError>,
     /// What a commit does with the tables that were made, where it does something.
     pub(crate) on_commit: Vec<(u32, OnCommit)>,
 }
+
+/// A definition that is carried out; it gives the command tag.
+type Carried<'a> = Pin<Box<dyn Future<Output = Result<&'static str>> + Send + 'a>>;
 
 /// Runs a DDL statement and returns its command tag.
 ///
@@ -102,35 +110,41 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
     // What a definition asks of rows is asked of all.
     db.all_there(definition.options).await?;
     db.begin_ddl(definition.txn)?;
+    carried_out(statement, definition).await
+}
+
+/// A definition as it is carried out, each in a future of its own: that of all would be on the stack.
+fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Carried<'a> {
     match statement {
-        Ddl::CreateTable(create) => definition.create_table(create).await,
-        Ddl::CreateSequence(create) => definition.create_sequence(create).await,
+        Ddl::CreateTable(create) => Box::pin(definition.create_table(create)),
+        Ddl::CreateSequence(create) => Box::pin(definition.create_sequence(create)),
         Ddl::AlterSequence {
             name,
             if_exists,
             change,
-        } => definition.alter_sequence(name, *if_exists, change).await,
-        Ddl::Role(command) => definition.role_command(command).await,
-        Ddl::Grant(command) => definition.grant(command).await,
-        Ddl::OwnedBy(command) => definition.owned_by(command).await,
-        Ddl::Owner { owned, role } => definition.change_owner(owned, role).await,
-        Ddl::TableOf(table) => definition.create_table_of(table).await,
-        Ddl::Comment(comment) => definition.comment(comment).await,
-        Ddl::View(command) => definition.view_command(command).await,
-        Ddl::Type(command) => definition.type_command(command).await,
-        Ddl::Domain(command) => definition.domain_command(command).await,
-        Ddl::Function(command) => definition.function_command(command).await,
-        Ddl::AlterTable(alter) => definition.alter_table(alter).await,
-        Ddl::CreateIndex(create) => definition.create_index(create).await,
+        } => Box::pin(definition.alter_sequence(name, *if_exists, change)),
+        Ddl::Role(command) => Box::pin(definition.role_command(command)),
+        Ddl::Grant(command) => Box::pin(definition.grant(command)),
+        Ddl::OwnedBy(command) => Box::pin(definition.owned_by(command)),
+        Ddl::Owner { owned, role } => Box::pin(definition.change_owner(owned, role)),
+        Ddl::TableOf(table) => Box::pin(definition.create_table_of(table)),
+        Ddl::Comment(comment) => Box::pin(definition.comment(comment)),
+        Ddl::View(command) => Box::pin(definition.view_command(command)),
+        Ddl::Type(command) => Box::pin(definition.type_command(command)),
+        Ddl::Domain(command) => Box::pin(definition.domain_command(command)),
+        Ddl::Function(command) => Box::pin(definition.function_command(command)),
+        Ddl::Trigger(command) => Box::pin(definition.trigger_command(command)),
+        Ddl::AlterTable(alter) => Box::pin(definition.alter_table(alter)),
+        Ddl::CreateIndex(create) => Box::pin(definition.create_index(create)),
         Ddl::RenameIndex {
             name,
             if_exists,
             to,
-        } => definition.rename_index(name, *if_exists, to).await,
-        Ddl::Tablespace(change) => definition.tablespace_change(change).await,
-        Ddl::Truncate(truncate) => definition.truncate(truncate).await,
-        Ddl::CreateSchema(create) => definition.create_schema(create).await,
-        Ddl::Drop(drop) => definition.drop_objects(drop).await,
+        } => Box::pin(definition.rename_index(name, *if_exists, to)),
+        Ddl::Tablespace(change) => Box::pin(definition.tablespace_change(change)),
+        Ddl::Truncate(truncate) => Box::pin(definition.truncate(truncate)),
+        Ddl::CreateSchema(create) => Box::pin(definition.create_schema(create)),
+        Ddl::Drop(drop) => Box::pin(definition.drop_objects(drop)),
     }
 }
 

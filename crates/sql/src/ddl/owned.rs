@@ -85,7 +85,7 @@ impl Definition<'_> {
             if let Object::Function(oid) = object
                 && let Some(def) = catalog.functions.get(oid)
             {
-                self.drop_function(def).await?;
+                self.drop_function(def, cascade).await?;
             }
         }
         for object in &objects {

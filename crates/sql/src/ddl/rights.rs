@@ -64,6 +64,10 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
                 false => Ok(()),
             }
         }
+        Change::CreateTrigger { table, .. } => match catalog.table(*table) {
+            Some(table) => actor.need_table(catalog, table, Privileges::TRIGGER),
+            None => Ok(()),
+        },
         Change::CreateIndex { table, .. } | Change::DropIndex { table, .. } => {
             owns_table(actor, catalog, *table, false)
         }

@@ -6,9 +6,10 @@
 
 use std::ops::ControlFlow;
 
-use thermocline_engine::{Access, Isolation, RowId, Scope, SnapshotScan, Table, give_way};
+use thermocline_engine::{Access, Charge, Isolation, RowId, Scope, SnapshotScan, Table, give_way};
 
 use super::insert::CHUNK_ROWS_MAX;
+use super::one_by_one::{FoundRow, bytes_of};
 use super::pace::Pace;
 use super::row::TupleRow;
 use super::select::lock_row;
@@ -197,6 +198,57 @@ pub(super) async fn lock(
         give_way().await;
     }
     sink.finish(rows)
+}
+
+/// Finds the rows of a snapshot that qualify, then locks them in parts, and gives those that
+/// qualify still.
+pub(super) async fn find_locked(
+    source: &Source,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    charge: &mut Charge,
+) -> Result<Vec<FoundRow>> {
+    let table = &source.table;
+    let mut rows: Vec<RowId> = Vec::new();
+    let find = |row, _: &TupleRow<'_>| {
+        rows.push(row);
+        Ok(ControlFlow::Continue(()))
+    };
+    scan_rows(source, context, evaluation, false, find).await?;
+    let mut left = rows.as_slice();
+    let mut found = Vec::new();
+    while let Some(first) = left.first() {
+        let (db, options) = (context.db, context.options);
+        let mut locked = Vec::new();
+        let body = |access: &mut Access<'_>| -> std::result::Result<usize, Stop> {
+            locked.clear();
+            let mut pace = Pace::new(db, options, false);
+            let mut seen = 0;
+            for row in left.iter().take(CHUNK_ROWS_MAX) {
+                if row.partition() != first.partition() {
+                    break;
+                }
+                seen += 1;
+                access.lock(table, *row)?;
+                if let Some(tuple) = access.tuple(table, *row)?
+                    && admits(source, &TupleRow { table, tuple }, evaluation)?
+                {
+                    locked.push(FoundRow::new(*row, tuple));
+                }
+                if pace.row()? {
+                    break;
+                }
+            }
+            Ok(seen)
+        };
+        let scope = Scope::One(first.partition());
+        let seen = run(db, context.txn.as_deref_mut(), options, scope, body).await?;
+        charge.grow(bytes_of(&locked))?;
+        found.append(&mut locked);
+        left = left.get(seen..).unwrap_or_default();
+        give_way().await;
+    }
+    Ok(found)
 }
 
 /// Calls `change` in the engine for each row that qualifies; returns how many

@@ -21,6 +21,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{CastPath, Datum, EvalContext, NoRow};
 use crate::output::RowWriter;
 use crate::plan::{ConflictPlan, InsertPlan, InsertSource, InsertTarget, ReferredTo};
+use crate::styles::Styles;
 
 /// At most this many rows are stored in one run.
 pub(crate) const CHUNK_ROWS_MAX: usize = 1_000;
@@ -29,13 +30,22 @@ pub(crate) const CHUNK_BYTES_MAX: usize = 256 << 10;
 
 /// Rows ready to be stored: encoded, one after the other.
 #[derive(Default)]
-struct Encoded {
+pub(super) struct Encoded {
     bytes: Vec<u8>,
     tuples: Vec<Range<usize>>,
     partitions: Vec<u16>,
 }
 
 impl Encoded {
+    /// One tuple.
+    pub(super) fn of(table: &Table, tuple: &[u8], spread: u16) -> Self {
+        Self {
+            partitions: vec![table.partition_of_tuple(tuple).unwrap_or(spread)],
+            tuples: std::iter::once(0..tuple.len()).collect(),
+            bytes: tuple.to_vec(),
+        }
+    }
+
     /// The parts of bounded size, as ranges of tuples.
     fn chunks(&self) -> Vec<Range<usize>> {
         let mut chunks = Vec::new();
@@ -78,7 +88,7 @@ impl Encoded {
         true
     }
 
-    fn scope(&self, target: &InsertTarget, rows: Range<usize>) -> Scope {
+    pub(super) fn scope(&self, target: &InsertTarget, rows: Range<usize>) -> Scope {
         if !target.unique_within_partition && target.table.indexes.iter().any(|index| index.unique)
             || target
                 .conflict
@@ -241,24 +251,32 @@ pub async fn insert_rows(
     for given in values {
         encoder.add(&mut row, |position| {
             let value = given.get(position).map_or(ValueRef::Null, Value::as_ref);
-            let path = &paths[position];
-            if matches!(value, ValueRef::Text(_)) && !path.from.is_text() {
-                // What the sender has no other form for: a number of more digits than it holds.
-                let read = CastPath {
-                    from: DataType::Text,
-                    context: CastContext::Explicit,
-                    ..*path
-                };
-                read.apply(Datum::Ref(value), context.styles)
-            } else if path.from == path.to {
-                Ok(Datum::Ref(value))
-            } else {
-                path.apply(Datum::Ref(value), context.styles)
-            }
+            fitted(value, &paths[position], context.styles)
         })?;
     }
     let encoded = encoder.out;
     store(target, &encoded, context, parameters, rows).await
+}
+
+/// A value as one of a column.
+pub(super) fn fitted<'v>(
+    value: ValueRef<'v>,
+    path: &CastPath,
+    styles: &Styles,
+) -> Result<Datum<'v>> {
+    if matches!(value, ValueRef::Text(_)) && !path.from.is_text() {
+        // What the sender has no other form for: a number of more digits than it holds.
+        let read = CastPath {
+            from: DataType::Text,
+            context: CastContext::Explicit,
+            ..*path
+        };
+        return read.apply(Datum::Ref(value), styles);
+    }
+    match path.from == path.to {
+        true => Ok(Datum::Ref(value)),
+        false => path.apply(Datum::Ref(value), styles),
+    }
 }
 
 /// Stores encoded rows, in parts of bounded size.
@@ -442,7 +460,7 @@ fn replace(
     Ok(Outcome::Stored(row))
 }
 
-fn second_time() -> Stop {
+pub(super) fn second_time() -> Stop {
     let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
     SqlError::new("21000", message)
         .with_hint(
@@ -452,7 +470,7 @@ fn second_time() -> Stop {
 }
 
 /// The row that holds a key of `tuple` in one of the arbiter indexes.
-fn conflicting(
+pub(super) fn conflicting(
     access: &mut Access<'_>,
     table: &Table,
     arbiters: &[usize],

@@ -12,6 +12,7 @@ mod delete;
 mod insert;
 mod join;
 mod lookup;
+pub(crate) mod one_by_one;
 mod overwrite;
 mod pace;
 mod reference;
@@ -22,7 +23,7 @@ mod update;
 
 pub use insert::insert_rows;
 pub(crate) use lookup::{Keys, Lookup};
-pub(crate) use row::of_no_domain;
+pub(crate) use row::{TupleRow, of_no_domain};
 pub(crate) use sink::Window;
 
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use super::statement::{AlterSequence, CreateSchema, Ddl, Drop, Dropped, Missing,
 use super::table::{AlterOperation, altered};
 use super::user_type::{AlterType, TypeCommand};
 use super::view::{AlterView, ViewCommand};
-use super::{function, node, user_type};
+use super::{function, node, trigger, user_type};
 use crate::error::{Result, SqlError};
 
 pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
@@ -25,6 +25,7 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
         ObjectType::OBJECT_SEQUENCE => Dropped::Sequence,
         ObjectType::OBJECT_SCHEMA => Dropped::Schema,
         ObjectType::OBJECT_FUNCTION => return Ok(function::drop(text)),
+        ObjectType::OBJECT_TRIGGER => return trigger::drop(statement),
         ObjectType::OBJECT_TYPE => {
             return Ok(Statement::Ddl(Ddl::Type(TypeCommand::Drop {
                 names,
@@ -70,17 +71,13 @@ fn missing(kind: ObjectType::Type) -> Option<Missing> {
         Type::OBJECT_PUBLICATION => ("DROP PUBLICATION", "publication"),
         Type::OBJECT_RULE => ("DROP RULE", "rule"),
         Type::OBJECT_STATISTIC_EXT => ("DROP STATISTICS", "statistics object"),
-        Type::OBJECT_TRIGGER => ("DROP TRIGGER", "trigger"),
         _ => return None,
     };
     Some(Missing {
         tag,
         name,
         is_relation: matches!(kind, Type::OBJECT_FOREIGN_TABLE | Type::OBJECT_MATVIEW),
-        of_table: matches!(
-            kind,
-            Type::OBJECT_POLICY | Type::OBJECT_RULE | Type::OBJECT_TRIGGER
-        ),
+        of_table: matches!(kind, Type::OBJECT_POLICY | Type::OBJECT_RULE),
     })
 }
 
@@ -124,6 +121,7 @@ pub(super) fn rename(statement: &RenameStmt) -> Result<Statement> {
         ObjectType::OBJECT_TYPE => user_type::altered(object(), AlterType::Rename(to)),
         ObjectType::OBJECT_DOMAIN => domain(object(), AlterDomain::Rename(to)),
         ObjectType::OBJECT_DOMCONSTRAINT => domain(object(), AlterDomain::RenameCheck { from, to }),
+        ObjectType::OBJECT_TRIGGER => trigger::rename(statement),
         ObjectType::OBJECT_ROLE => {
             Statement::Ddl(Ddl::Role(RoleCommand::Rename { name: from, to }))
         }

@@ -42,6 +42,7 @@ pub(crate) mod table;
 pub(crate) mod table_as;
 pub mod tablespace;
 mod transaction;
+pub mod trigger;
 pub(crate) mod user_type;
 pub(crate) mod view;
 

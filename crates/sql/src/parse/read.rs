@@ -8,7 +8,7 @@ use super::statement::{Dropped, Statement};
 use super::{
     comment, constraint, copy, cursor, domain, drop, execute, explain, function, grant, index,
     lock, maintenance, query, refused, role, sequence, setting, table, table_as, tablespace,
-    transaction, user_type, view,
+    transaction, trigger, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -102,6 +102,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::CompositeTypeStmt(of) => user_type::create_composite(of)?,
         Node::AlterEnumStmt(of) => user_type::alter_enum(of),
         Node::CreateFunctionStmt(_) => function::create(text),
+        Node::CreateTrigStmt(of) => trigger::create(of)?,
         Node::AlterRoleSetStmt(_) => {
             return Err(SqlError::unsupported(
                 "settings of a role are not supported",

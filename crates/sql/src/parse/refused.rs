@@ -40,7 +40,6 @@ fn instead_of(command: &str) -> &'static str {
     match command.split_whitespace().last().unwrap_or_default() {
         "POLICY" => "Make a view of the rows that a role may see, and grant that.",
         "RULE" => "Make a view, or send both statements in one transaction.",
-        "TRIGGER" => "Make both changes in one transaction, or in one statement by WITH.",
         "AGGREGATE" => "Use an aggregate that is built in, or array_agg and a function.",
         "EXTENSION" => "Leave it out; docs/reference/sql.md lists what is built in.",
         "DATABASE" => "Use a schema, or another data directory.",

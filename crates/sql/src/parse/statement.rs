@@ -20,6 +20,7 @@ use super::sequence::SequenceOptions;
 use super::table::{AlterTable, CreateTable, Truncate};
 use super::table_as::TableAs;
 use super::tablespace::TablespaceCommand;
+use super::trigger::TriggerCommand;
 use super::user_type::TypeCommand;
 use super::view::ViewCommand;
 
@@ -420,6 +421,8 @@ pub enum Ddl {
     Domain(DomainCommand),
     /// CREATE and DROP FUNCTION.
     Function(FunctionCommand),
+    /// CREATE, DROP and ALTER TRIGGER.
+    Trigger(TriggerCommand),
     /// COMMENT ON
     Comment(Comment),
     /// A table whose columns' types are known.

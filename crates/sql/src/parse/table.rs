@@ -16,6 +16,7 @@ use super::constraint::{
 use super::residence::RESIDENCE;
 use super::sequence::SequenceOptions;
 use super::statement::{Ddl, Life, OnCommit, Statement};
+use super::trigger::Which;
 use super::{node, sequence};
 use crate::error::{Result, SqlError};
 
@@ -204,6 +205,13 @@ pub enum AlterOperation {
     },
     /// OWNER TO
     Owner(String),
+    /// ENABLE and DISABLE TRIGGER
+    Triggers {
+        /// Which.
+        which: Which,
+        /// ENABLE
+        enabled: bool,
+    },
     /// SET (…)
     SetOptions(Vec<(String, String)>),
     /// RESET (…)
@@ -446,6 +454,18 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         (Type::AT_ChangeOwner, _) => {
             AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
         }
+        (Type::AT_EnableTrig | Type::AT_DisableTrig, _) => AlterOperation::Triggers {
+            which: Which::Named(name),
+            enabled: change.subtype == Type::AT_EnableTrig,
+        },
+        (Type::AT_EnableTrigAll | Type::AT_EnableTrigUser, _) => AlterOperation::Triggers {
+            which: Which::All,
+            enabled: true,
+        },
+        (Type::AT_DisableTrigAll | Type::AT_DisableTrigUser, _) => AlterOperation::Triggers {
+            which: Which::All,
+            enabled: false,
+        },
         (Type::AT_SetTableSpace, _) => {
             AlterOperation::Tablespace(change.name().unwrap_or_default().to_owned())
         }
@@ -504,14 +524,8 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
         Type::AT_SetLogged => "SET LOGGED",
         Type::AT_SetUnLogged => "SET UNLOGGED",
-        Type::AT_EnableTrig
-        | Type::AT_EnableAlwaysTrig
-        | Type::AT_EnableReplicaTrig
-        | Type::AT_EnableTrigAll
-        | Type::AT_EnableTrigUser => "ENABLE TRIGGER",
-        Type::AT_DisableTrig | Type::AT_DisableTrigAll | Type::AT_DisableTrigUser => {
-            "DISABLE TRIGGER"
-        }
+        Type::AT_EnableAlwaysTrig => "ENABLE ALWAYS TRIGGER",
+        Type::AT_EnableReplicaTrig => "ENABLE REPLICA TRIGGER",
         Type::AT_EnableRule | Type::AT_EnableAlwaysRule | Type::AT_EnableReplicaRule => {
             "ENABLE RULE"
         }

@@ -441,8 +441,16 @@ fn what_is_not_there_yet_is_said() {
             "materialized views",
         ),
         (
-            "create trigger t before insert on a execute function f()",
-            "CREATE TRIGGER",
+            "create constraint trigger t after insert on a for each row execute function f()",
+            "constraint triggers",
+        ),
+        (
+            "create trigger t instead of insert on a for each row execute function f()",
+            "INSTEAD OF",
+        ),
+        (
+            "create trigger t after insert on a referencing new table as n execute function f()",
+            "REFERENCING",
         ),
     ] {
         let error = error(sql);

@@ -15,6 +15,7 @@ mod information_schema;
 mod privileges;
 mod server;
 mod statistics;
+mod triggers;
 mod types;
 
 pub(crate) use activity::blockers;
@@ -95,6 +96,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_shdescription" => comments::shared(relation, session),
         "pg_index" => constraints::indexes(relation, session),
         "pg_constraint" => constraints::constraints(relation, session),
+        "pg_trigger" => triggers::triggers(relation, session),
         "pg_type" => types::types(relation, session),
         "pg_proc" => functions::functions(relation, session),
         "pg_range" => types::ranges(relation),

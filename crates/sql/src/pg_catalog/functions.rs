@@ -8,6 +8,7 @@ mod sessions;
 mod settings;
 mod shown;
 mod signatures;
+mod triggers;
 mod view;
 
 pub(crate) use definitions::{
@@ -15,6 +16,7 @@ pub(crate) use definitions::{
 };
 pub(crate) use quoting::quote_ident;
 pub(crate) use shown::{default_shown, shown};
+pub(crate) use triggers::{trigger_action, trigger_condition};
 pub(crate) use view::view_definition;
 
 use thermocline_engine::TablespaceReport;
@@ -28,7 +30,7 @@ use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 88] = [
+const ANSWERED: [&str; 89] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -103,6 +105,7 @@ const ANSWERED: [&str; 88] = [
     "pg_tablespace_size",
     "pg_terminate_backend",
     "pg_total_relation_size",
+    "pg_trigger_depth",
     "pg_ts_config_is_visible",
     "pg_type_is_visible",
     "session_user",
@@ -156,6 +159,7 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         "current_setting" => settings::current_setting(run, values)?,
         "set_config" => settings::set_config(run, values)?,
         "pg_backend_pid" => Datum::Int(i64::from(facts.process_id)),
+        "pg_trigger_depth" => Datum::Int(i64::from(facts.trigger_depth)),
         "pg_cancel_backend"
         | "pg_terminate_backend"
         | "pg_blocking_pids"
@@ -203,6 +207,13 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             (Some(table), Some(column)) => definitions::serial_sequence(session, table, column)?,
             _ => Datum::Null,
         },
+        "pg_get_triggerdef" => match oid(0) {
+            None => Datum::Null,
+            Some(oid) => {
+                let pretty = values.get(1).is_some_and(Datum::is_true);
+                named(triggers::trigger(session, oid, pretty))
+            }
+        },
         "pg_get_viewdef" => {
             let by_name = || session.relation_by_name(text(0)?);
             let view = match values.first() {
@@ -244,7 +255,6 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         },
         // There is nothing of their kind.
         "pg_get_function_sqlbody"
-        | "pg_get_triggerdef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_statisticsobjdef"
         | "pg_get_ruledef"

@@ -1,7 +1,7 @@
 //! What a change does to a row beside its values: whether the engine may do without the row as it
 //! was, and whether the row stays in its partition.
 
-use thermocline_engine::Table;
+use thermocline_engine::{Table, TriggerEvent};
 use thermocline_storage::types::DataType;
 
 use super::{OutputExpr, Path, Reference, Source, UpdatePlan};
@@ -18,9 +18,17 @@ impl UpdatePlan {
         returning: Option<Vec<OutputExpr>>,
     ) -> Result<Self> {
         let table = &source.table;
-        let generated = context.generated_by(table, &assignments)?;
+        // What is called before it may change any column.
+        let any = table.fires_before_rows(TriggerEvent::Update);
+        let generated = match any {
+            true => context.generated_of(table)?,
+            false => context.generated_by(table, &assignments)?,
+        };
         let changed = assignments.iter().chain(&generated);
-        let changed: Vec<usize> = changed.map(|(column, _)| *column).collect();
+        let changed: Vec<usize> = match any {
+            true => (0..table.columns.len()).collect(),
+            false => changed.map(|(column, _)| *column).collect(),
+        };
         let assigned = |column: &usize| changed.contains(column);
         // A row that moves is another, and has to be looked at like one.
         let moves = table.partition_key.iter().any(assigned);

@@ -6,6 +6,7 @@ mod by_key;
 mod choose;
 mod effect;
 mod explain;
+mod fires;
 mod fit;
 mod join;
 mod merge;
@@ -98,7 +99,6 @@ impl ShortPlan {
 
     /// Whether the statement leaves all rows and sequences as they are. The
     /// session refuses the others in a read-only transaction.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),

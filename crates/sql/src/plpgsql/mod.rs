@@ -12,6 +12,7 @@
 //! | `sql` | statements of SQL, and where their rows go |
 //! | `raise` | RAISE, ASSERT, GET DIAGNOSTICS, the conditions of handlers |
 //! | `conditions` | the names of errors |
+//! | `trigger` | what the function of a trigger knows |
 //! | `types` | the types of variables |
 //! | `tree` | what is read |
 //!
@@ -25,6 +26,7 @@ mod read;
 mod source;
 mod sql;
 pub(crate) mod tree;
+mod trigger;
 mod types;
 
 #[cfg(test)]
@@ -39,6 +41,7 @@ use crate::error::Result;
 pub(crate) use declare::lookup;
 pub(crate) use raise::{condition_codes, known_code};
 pub(crate) use read::{Signature, read};
+pub(crate) use trigger::TEXTS;
 pub(crate) use types::{Type, types_of};
 
 /// Reads the body of a function that is to be made, and looks its types up.

@@ -27,6 +27,8 @@ pub(crate) struct Signature {
     pub(crate) returns_set: bool,
     /// RETURN has no value: DO, `void`, OUT arguments.
     pub(crate) returns_nothing: bool,
+    /// It is a trigger's function, or a trigger's condition.
+    pub(crate) of_trigger: bool,
 }
 
 impl Signature {
@@ -50,6 +52,7 @@ impl Signature {
             returns_set: function.returns_set,
             returns_nothing: function.result == ids::VOID || !columns.is_empty(),
             columns,
+            of_trigger: function.result == ids::TRIGGER,
         }
     }
 }
@@ -123,6 +126,9 @@ impl<'a> Reader<'a> {
         let signature = self.signature;
         if let Some(name) = &signature.name {
             self.know(name, None);
+        }
+        if signature.of_trigger {
+            self.trigger_variables()?;
         }
         let arguments = signature.arguments.iter().enumerate();
         for (at, (name, oid)) in arguments {

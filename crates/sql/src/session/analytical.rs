@@ -176,6 +176,7 @@ mod present {
             search_path: search_path.to_vec(),
             creation_path: creation_path.to_vec(),
             process_id: context.process_id,
+            trigger_depth: context.triggers_around(),
             now_us: context.transaction_us(),
             styles,
             settings: Arc::new(

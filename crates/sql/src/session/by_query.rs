@@ -203,6 +203,11 @@ impl Session {
             }
             given.truncate(own_parameters);
             given.extend(row.iter().cloned());
+            if by_key.fires() {
+                let changed = self.change_with_triggers(by_key, &styles, &given, rows);
+                count += changed.await?;
+                continue;
+            }
             let Self {
                 transaction,
                 context,

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -68,6 +68,8 @@ pub struct SessionContext {
     pub(super) listening: Listening,
     /// See `signal.rs`.
     pub(super) waits: Mutex<Waits>,
+    /// How many functions of triggers stand in each other.
+    trigger_depth: AtomicI32,
     /// The transaction has advisory locks of its own.
     pub(super) has_advisory: AtomicBool,
     /// What its advisory locks take.
@@ -153,6 +155,7 @@ impl SessionContext {
             has_advisory: AtomicBool::new(false),
             advisory_charge: Mutex::default(),
             waits: Mutex::default(),
+            trigger_depth: AtomicI32::new(0),
             listening: Listening::default(),
             committed: AtomicU64::new(0),
             rolled_back: AtomicU64::new(0),
@@ -173,6 +176,16 @@ impl SessionContext {
                 changed_us: now_us(),
             }),
         }
+    }
+
+    /// A function of a trigger is called, or has ended.
+    pub(super) fn trigger_depth(&self, more: i32) {
+        self.trigger_depth.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// How many functions of triggers stand in each other.
+    pub(super) fn triggers_around(&self) -> i32 {
+        self.trigger_depth.load(Ordering::Relaxed)
     }
 
     /// Reads or changes the settings.
@@ -600,6 +613,7 @@ impl SessionInfo for SessionContext {
                     _ => Value::Null,
                 }
             }
+            "pg_trigger_depth" => Value::Integer(self.triggers_around()),
             "clock_timestamp" => Value::TimestampTz(now_us()),
             "statement_timestamp" => Value::TimestampTz(self.running.lock().began_us),
             _ => {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{ChargeKind, Table, give_way};
+use thermocline_engine::{ChargeKind, Table, TriggerEvent, give_way};
 use thermocline_storage::binary_format;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -14,6 +14,7 @@ use super::prepared::Prepared;
 use super::run::{Answer, Run, counted};
 use super::sending::send_rows;
 use super::transaction::Block;
+use super::triggers::Does;
 use super::unread::Rest;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
@@ -147,9 +148,10 @@ impl Session {
         let own = self.transaction.block() == Block::None;
         if own {
             self.transaction.begin(Block::Implicit, &self.context);
-            // Nothing is read: the lowest level is as good.
+            // Where no trigger reads the lowest level is as good.
+            let lowest = !incoming.target.fires();
             self.transaction.set_modes(Modes {
-                isolation: Some(IsolationLevel::ReadCommitted),
+                isolation: lowest.then_some(IsolationLevel::ReadCommitted),
                 ..Modes::default()
             })?;
         }
@@ -157,6 +159,9 @@ impl Session {
             messages::copy_in_response(&mut client.out, incoming.binary, incoming.types.len());
             client.flush().await?;
         }
+        let does = [Does::new(&incoming.target.table, TriggerEvent::Insert)];
+        let mark = self.triggers.begin();
+        self.before_statement(&does).await?;
         let limits = self.options();
         loop {
             let data = match &mut file {
@@ -178,7 +183,11 @@ impl Session {
             }
         }
         self.store(&mut incoming).await?;
+        self.behind_statement(&does).await?;
         self.settle_references().await?;
+        self.fire_after().await?;
+        self.triggers.end(mark);
+        self.tell_notices(client);
         if own {
             self.end_implicit().await?;
         }
@@ -289,6 +298,24 @@ impl Session {
             return Ok(());
         }
         let batch = std::mem::take(&mut incoming.batch);
+        if incoming.target.fires() {
+            let (target, types) = (&incoming.target, &incoming.types);
+            let stored = self.copy_with_triggers(target, types, &batch, &incoming.styles);
+            let stored = stored.await.map_err(|(error, at)| {
+                let (table, line) = (&incoming.table.name, incoming.lines.get(at));
+                let line = line.copied().unwrap_or_default();
+                let here = format!("COPY {table}, line {line}");
+                let here = match &error.context {
+                    Some(inner) => format!("{inner}\n{here}"),
+                    None => here,
+                };
+                error.with_context(here)
+            })?;
+            incoming.stored += stored;
+            incoming.batch = batch;
+            incoming.empty_batch();
+            return Ok(());
+        }
         if let Err(error) = self.store_rows(incoming, &batch).await {
             if !error.sqlstate.starts_with("22") && !error.sqlstate.starts_with("23") {
                 return Err(error);
@@ -303,9 +330,7 @@ impl Session {
         }
         incoming.stored += batch.len() as u64;
         incoming.batch = batch;
-        incoming.batch.clear();
-        incoming.lines.clear();
-        incoming.batch_bytes = 0;
+        incoming.empty_batch();
         Ok(())
     }
 
@@ -440,6 +465,13 @@ impl Session {
 }
 
 impl Incoming {
+    /// The batch is stored.
+    fn empty_batch(&mut self) {
+        self.batch.clear();
+        self.lines.clear();
+        self.batch_bytes = 0;
+    }
+
     /// The values of the record.
     fn values(&self) -> Result<Vec<Value>> {
         (0..self.types.len())

@@ -65,13 +65,16 @@ impl Session {
             let mut groups = GroupCounts::default();
             let count = match &planned.bound.plan {
                 Plan::Short(plan) => {
-                    let own = plan.takes_keys() && self.begin_own();
+                    let mark = self.triggers.begin();
+                    let own = (plan.takes_keys() || plan.fires()) && self.begin_own();
                     let mut rows = RowWriter::values();
                     let styles = &planned.settings.styles;
                     let count = self
                         .run_short(plan, styles, run.parameters, &mut rows)
                         .await?;
                     self.settle_references().await?;
+                    self.fire_after().await?;
+                    self.triggers.end(mark);
                     if own {
                         self.end_implicit().await?;
                     }

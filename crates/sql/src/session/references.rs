@@ -18,6 +18,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use super::Session;
 use super::transaction::Block;
+use super::triggers::Does;
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
 use crate::expr::{CastPath, Datum, Expr};
@@ -75,6 +76,7 @@ impl Session {
             tables.dedup();
             lock_referring(&db, txn, &options, &tables).await?;
             let catalog = txn.catalog();
+            let mut does = Vec::new();
             for oid in tables {
                 let Some(parent) = catalog.table(oid) else {
                     continue;
@@ -94,9 +96,13 @@ impl Session {
                             table,
                             number,
                         };
-                        Box::pin(self.follow(key, &removed)).await?;
+                        Box::pin(self.follow(key, &removed, &mut does)).await?;
                     }
                 }
+            }
+            if !does.is_empty() {
+                does.reverse();
+                self.behind_statement(&does).await?;
             }
         }
     }
@@ -178,7 +184,13 @@ impl Session {
     }
 
     /// Does with the rows that refer to keys which went what their foreign key says.
-    async fn follow(&mut self, key: Key<'_>, removed: &[&RemovedKey]) -> Result<()> {
+    /// Its triggers for the statement are to be called behind it.
+    async fn follow(
+        &mut self,
+        key: Key<'_>,
+        removed: &[&RemovedKey],
+        does: &mut Vec<Does>,
+    ) -> Result<()> {
         let def = &key.table.foreign_keys[key.number];
         let (mut deleted, mut changed) = (Vec::new(), Vec::new());
         for removed in removed {
@@ -196,6 +208,11 @@ impl Session {
             if let Some(plan) = self.action(key, action, gone[0].new.is_some())? {
                 let rows: Vec<Vec<Value>> = gone.iter().map(Gone::parameters).collect();
                 let mut nothing = RowWriter::values();
+                if plan.fires() {
+                    let now = Does::of(&plan);
+                    self.before_statement(&now).await?;
+                    does.extend(now);
+                }
                 self.each((&plan, 0), &rows, &[], &mut nothing).await?;
             }
             let at_once = action != ReferenceAction::NoAction;

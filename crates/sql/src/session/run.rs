@@ -15,6 +15,7 @@ use super::plpgsql::Scope;
 use super::prepared::{Planned, Prepared};
 use super::sending::send_rows;
 use super::transaction::Block;
+use super::triggers::{Does, Mark};
 use super::unread::Rest;
 use super::{Client, Session};
 use crate::bind::Command;
@@ -73,6 +74,7 @@ impl Session {
             return Err(SqlError::transaction_failed());
         }
         self.plpgsql.begin_statement();
+        self.triggers.clear();
         // What is to be done at commits has a transaction to be done in.
         let together = !alone || !self.transaction.on_commit.is_empty();
         if together && self.transaction.block() == Block::None && wants_transaction(statement) {
@@ -244,9 +246,25 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
+        let mark = self.triggers.begin();
+        let answer = self.answer_with_triggers(query, planned, parameters, rows, mark);
+        let answer = answer.await;
+        self.triggers.end(mark);
+        answer
+    }
+
+    /// As [`Session::answer_now`], within the statement's part of the events.
+    async fn answer_with_triggers(
+        &mut self,
+        query: &Query,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+        mark: Mark,
+    ) -> Result<Answer> {
         let start = rows.mark();
         let own = match &planned.bound.plan {
-            Plan::Short(plan) if plan.takes_keys() => self.begin_own(),
+            Plan::Short(plan) if plan.takes_keys() || plan.fires() => self.begin_own(),
             _ => false,
         };
         // A statement that waits more than once has one deadline.
@@ -263,10 +281,14 @@ impl Session {
                 },
                 Ok(answer) => break answer,
             }
+            self.triggers.back_to(mark);
             rows.rewind(start);
         };
         if self.transaction.is_unsettled() {
             boxed(self.settle_references()).await?;
+        }
+        if self.triggers.has_own() {
+            self.fire_after().await?;
         }
         if own {
             boxed(self.end_implicit()).await?;
@@ -368,24 +390,24 @@ impl Session {
         rows: &mut RowWriter,
         may_leave: bool,
     ) -> Result<u64> {
+        if plan.fires() && !matches!(plan, ShortPlan::After(_)) {
+            let does = Does::of(plan);
+            self.before_statement(&does).await?;
+            let changed = match plan {
+                ShortPlan::Insert(_) | ShortPlan::Update(_) | ShortPlan::Delete(_) => {
+                    let changed = self.change_with_triggers(plan, styles, parameters, rows);
+                    changed.await?
+                }
+                _ => boxed(self.run_in_session(plan, styles, parameters, rows)).await?,
+            };
+            self.behind_statement(&does).await?;
+            return Ok(changed);
+        }
         if let Some((target, query)) = plan.analytical_source() {
             return boxed(self.insert_select(target, query, parameters, rows)).await;
         }
-        match plan {
-            ShortPlan::ByQuery(plan) => {
-                return boxed(self.change_by_query(plan, parameters, rows)).await;
-            }
-            ShortPlan::Merge(plan) => return boxed(self.merge(plan, parameters)).await,
-            ShortPlan::CurrentOf(plan) => {
-                return boxed(self.change_current(plan, parameters, rows)).await;
-            }
-            ShortPlan::LockingRead(plan) => {
-                return boxed(self.run_locking_read(plan, styles, parameters, rows)).await;
-            }
-            ShortPlan::After(plan) => {
-                return self.run_after(plan, styles, parameters, rows).await;
-            }
-            _ => {}
+        if plan.is_sessions() {
+            return boxed(self.run_in_session(plan, styles, parameters, rows)).await;
         }
         let options = self.options();
         let now_us = self.context.transaction_us();
@@ -405,6 +427,27 @@ impl Session {
             may_leave,
         };
         exec::execute(plan, &mut exec, parameters, rows).await
+    }
+
+    /// Runs a plan with a query or a cursor within.
+    async fn run_in_session(
+        &mut self,
+        plan: &ShortPlan,
+        styles: &Styles,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<u64> {
+        match plan {
+            ShortPlan::ByQuery(plan) => self.change_by_query(plan, parameters, rows).await,
+            ShortPlan::Merge(plan) => self.merge(plan, parameters).await,
+            ShortPlan::CurrentOf(plan) => self.change_current(plan, parameters, rows).await,
+            ShortPlan::LockingRead(plan) => {
+                let read = self.run_locking_read(plan, styles, parameters, rows);
+                read.await
+            }
+            ShortPlan::After(plan) => self.run_after(plan, styles, parameters, rows).await,
+            _ => Err(SqlError::internal("a plan that is not the session's")),
+        }
     }
 
     /// The rows of an analytical query, of the session's transaction if there

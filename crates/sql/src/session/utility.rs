@@ -5,12 +5,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::backup::BackupOptions;
+use thermocline_engine::{Table, TriggerEvent};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
 use super::prepared::Prepared;
 use super::run::Run;
 use super::transaction::Block;
+use super::triggers::Does;
 use super::{Client, Session};
 use crate::bind;
 use crate::ddl::{self, Definition};
@@ -520,6 +522,40 @@ impl Session {
         if own {
             self.transaction.begin(Block::Implicit, &self.context);
         }
+        let tag = match statement {
+            Ddl::Truncate(_) => Box::pin(self.truncate(statement, client)).await?,
+            _ => Box::pin(self.carry_out(statement, None, client)).await?.0,
+        };
+        if own {
+            self.end_implicit().await?;
+        }
+        Ok(tag)
+    }
+
+    /// TRUNCATE, and what triggers are to do.
+    async fn truncate(&mut self, statement: &Ddl, client: &mut Client) -> Result<&'static str> {
+        let looked = self.carry_out(statement, Some(Vec::new()), client).await?;
+        let does = |table: &Arc<Table>| Does::new(table, TriggerEvent::Truncate);
+        let mut does: Vec<Does> = looked.1.iter().flatten().map(does).collect();
+        let mark = self.triggers.begin();
+        self.before_statement(&does).await?;
+        let (tag, _) = self.carry_out(statement, None, client).await?;
+        // Those are called the other way round.
+        does.reverse();
+        self.behind_statement(&does).await?;
+        self.fire_after().await?;
+        self.triggers.end(mark);
+        self.tell_notices(client);
+        Ok(tag)
+    }
+
+    /// Carries out a definition; or only looks at which tables it empties.
+    async fn carry_out(
+        &mut self,
+        statement: &Ddl,
+        truncates: Option<Vec<Arc<Table>>>,
+        client: &mut Client,
+    ) -> Result<(&'static str, Option<Vec<Arc<Table>>>)> {
         let options = self.options();
         let (search_path, creation_path, role, styles, method, tablespace, bodies) =
             self.context.settings(|settings| {
@@ -558,21 +594,22 @@ impl Session {
             styles: &styles,
             session_user: &session_user,
             now_us,
+            truncates,
             notices: Vec::new(),
             on_commit: Vec::new(),
         };
         let outcome = ddl::run(statement, &mut definition).await;
-        let notices = std::mem::take(&mut definition.notices);
+        // What a TRUNCATE empties is told of before the triggers are called.
+        let is_told = definition.truncates.is_some() || !matches!(statement, Ddl::Truncate(_));
+        let mut notices = std::mem::take(&mut definition.notices);
+        notices.retain(|_| is_told);
         let on_commit = std::mem::take(&mut definition.on_commit);
+        let truncates = definition.truncates.take();
         self.transaction.on_commit.extend(on_commit);
         for notice in &notices {
             self.notify(client, "NOTICE", notice);
         }
-        let tag = outcome?;
-        if own {
-            self.end_implicit().await?;
-        }
-        Ok(tag)
+        Ok((outcome?, truncates))
     }
 
     /// The columns of a command's rows, if it has any.

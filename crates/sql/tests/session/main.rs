@@ -54,6 +54,7 @@ mod table_as;
 mod tablespaces;
 mod temporary;
 mod transactions;
+mod triggers;
 mod types;
 mod user_types;
 mod views;

@@ -138,6 +138,7 @@ impl Fixture {
             tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            triggers: Vec::new(),
         };
         finish(&mut def);
         self.ddl(Change::CreateTable(def));

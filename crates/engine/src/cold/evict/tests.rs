@@ -62,6 +62,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -132,6 +132,7 @@ fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     };
     let options = RunOptions::new();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

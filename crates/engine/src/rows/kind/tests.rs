@@ -218,6 +218,7 @@ fn definition(db: &Database, name: &str) -> TableDef {
         tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
+        triggers: Vec::new(),
     }
 }
 

@@ -103,10 +103,8 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             session.acl(&Object::Table(table.oid)),
             Datum::Bool(false),
         ]);
-        // In PostgreSQL foreign keys are kept by triggers, and clients look for them only there.
-        let in_foreign_key = !table.foreign_keys.is_empty() || table.is_referenced();
         if let Some(place) = relation.column("relhastriggers") {
-            row[place] = Datum::Bool(in_foreign_key);
+            row[place] = Datum::Bool(has_triggers(table));
         }
         if let Some(place) = relation.column("reltablespace") {
             row[place] = Datum::oid(table.tablespace);
@@ -321,16 +319,18 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             "tablename",
             "tableowner",
             "hasindexes",
+            "hastriggers",
             "tablespace",
         ],
     );
-    let row = |schema: &str, name: &str, indexed: bool, object: &Object, tablespace: u32| {
+    let row = |schema: &str, name: &str, has: [bool; 2], object: &Object, tablespace: u32| {
         let tablespace = session.catalog.tablespaces.get(&tablespace);
         filler.row([
             Datum::text(schema),
             Datum::text(name),
             session.owner(object).1,
-            Datum::Bool(indexed),
+            Datum::Bool(has[0]),
+            Datum::Bool(has[1]),
             tablespace.map_or(Datum::Null, |def| Datum::text(&def.name)),
         ])
     };
@@ -339,7 +339,7 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
         row(
             &table.schema,
             &table.name,
-            !table.indexes.is_empty(),
+            [!table.indexes.is_empty(), has_triggers(table)],
             &object,
             table.tablespace,
         )
@@ -351,7 +351,7 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             row(
                 system.schema,
                 system.name,
-                false,
+                [false, false],
                 &Object::Table(system.oid),
                 0,
             )
@@ -396,4 +396,10 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
         }
     }
     rows
+}
+
+/// Whether a table has triggers. In PostgreSQL foreign keys are kept by some, and clients look for
+/// them only there.
+fn has_triggers(table: &thermocline_engine::Table) -> bool {
+    !table.foreign_keys.is_empty() || table.is_referenced() || !table.triggers.is_empty()
 }

@@ -35,6 +35,7 @@ struct Catalogs {
     schema: u32,
     function: u32,
     rule: u32,
+    trigger: u32,
 }
 
 struct Found<'a> {
@@ -123,6 +124,7 @@ impl Catalogs {
             schema: of("pg_namespace"),
             function: of("pg_proc"),
             rule: of("pg_rewrite"),
+            trigger: of("pg_trigger"),
         }
     }
 }
@@ -231,6 +233,16 @@ impl Found<'_> {
             self.named(of, &check.expression);
         }
         self.foreign_keys(table);
+        for trigger in &table.triggers {
+            let of = (self.catalogs.trigger, trigger.oid, 0);
+            self.add(of, (self.catalogs.function, trigger.function, 0), NORMAL);
+            self.add(of, (class, table.oid, 0), AUTO);
+            let condition = trigger.condition.iter();
+            let read = condition.flat_map(|text| columns_of(text, table).unwrap_or_default());
+            for column in trigger.columns.iter().copied().chain(read) {
+                self.add(of, (class, table.oid, number(column)), NORMAL);
+            }
+        }
     }
 
     fn foreign_keys(&mut self, table: &Table) {

@@ -7,7 +7,7 @@ use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
 use thermocline_storage::types::DataType;
 
-use super::{Filler, domains, generated, privileges};
+use super::{Filler, domains, generated, privileges, triggers};
 use crate::ddl::is_operation;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::default_shown;
@@ -36,6 +36,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         "referential_constraints" => referential_constraints(relation, session),
         "check_constraints" => check_constraints(relation, session),
         "sequences" => sequences(relation, session),
+        "triggers" => triggers::of_standard(relation, session),
+        "triggered_update_columns" => triggers::columns(relation, session),
         "table_privileges" => privileges::of_tables(relation, session, true),
         "role_table_grants" => privileges::of_tables(relation, session, false),
         "column_privileges" => privileges::of_columns(relation, session, true),

@@ -115,7 +115,7 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
 }
 
 /// The expression in parentheses, once.
-fn parenthesised(expression: &str) -> String {
+pub(super) fn parenthesised(expression: &str) -> String {
     let trimmed = expression.trim();
     let mut depth = 0;
     let whole = trimmed.starts_with('(')

@@ -52,6 +52,8 @@ pub(super) struct Compiled {
     pub(super) returns_set: bool,
     /// RETURN has no value.
     pub(super) returns_nothing: bool,
+    /// It is a trigger's: who has called it takes what RETURN has given as it is.
+    pub(super) of_trigger: bool,
 }
 
 impl Compiled {
@@ -83,6 +85,7 @@ impl Compiled {
             reads_only: false,
             returns_set: signature.returns_set,
             returns_nothing: signature.returns_nothing,
+            of_trigger: signature.of_trigger,
         })
     }
 

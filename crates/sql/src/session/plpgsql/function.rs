@@ -15,6 +15,7 @@ use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, format_type};
 use thermocline_storage::value::Value;
 
+use super::Entry;
 use super::compiled::Compiled;
 use super::frame::{Frame, Typed};
 use super::value::as_parameter;
@@ -71,8 +72,8 @@ pub(super) struct Made {
 
 /// A function that was called, as long as it is what it was.
 pub(super) struct Kept {
-    catalog: Arc<Catalog>,
-    place: Arc<Place<Compiled>>,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) place: Arc<Place<Compiled>>,
 }
 
 impl Made {
@@ -85,8 +86,9 @@ fn address_of(query: &Query) -> usize {
     std::ptr::from_ref(query) as usize
 }
 
-/// The functions that a session has called, by their numbers.
-pub(super) type KeptFunctions = HashMap<u32, Kept>;
+/// The functions that a session has called, by their numbers and that of the table whose trigger
+/// called them, 0 for none: the rows of other tables are others.
+pub(super) type KeptFunctions = HashMap<(u32, u32), Kept>;
 
 /// How many functions a session keeps.
 const KEPT_MAX: usize = 256;
@@ -171,9 +173,10 @@ impl Session {
             true if function.returns_set => Vec::new(),
             true => vec![vec![Datum::Null; columns.len()]],
             false => {
-                let compiled = self.function(function).await?;
+                let compiled = self.function(function, 0).await?;
                 let shape = (Arc::clone(&columns), gives_rows);
-                let frame = self.call_compiled(&compiled, arguments, shape).await?;
+                let entry = Entry::Arguments(arguments);
+                let frame = self.call_compiled(&compiled, entry, shape).await?;
                 rows_of(function, frame)
             }
         };
@@ -227,15 +230,32 @@ impl Session {
         Ok(arguments)
     }
 
-    /// The body of a function, read now or before.
-    async fn function(&mut self, function: &SqlFunction) -> Result<Arc<Compiled>> {
+    /// What was read before, as long as it is what it was.
+    pub(super) fn known_function(&self, key: (u32, u32)) -> Option<Arc<Compiled>> {
         let catalog = self.transaction.catalog(&self.engine.db);
-        if let Some(kept) = self.plpgsql.functions.get(&function.oid)
-            && Arc::ptr_eq(&kept.catalog, &catalog)
-            && let Some(compiled) = kept.place.get(&self.engine.shelf)
-        {
+        let kept = self.plpgsql.functions.get(&key)?;
+        let is_current = Arc::ptr_eq(&kept.catalog, &catalog);
+        kept.place.get(&self.engine.shelf).filter(|_| is_current)
+    }
+
+    pub(super) fn keep_function(&mut self, key: (u32, u32), kept: Kept) {
+        if self.plpgsql.functions.len() >= KEPT_MAX {
+            self.plpgsql.functions.clear();
+        }
+        self.plpgsql.functions.insert(key, kept);
+    }
+
+    /// The body of a function, read now or before. `table` is that of the trigger that calls it.
+    pub(super) async fn function(
+        &mut self,
+        function: &SqlFunction,
+        table: u32,
+    ) -> Result<Arc<Compiled>> {
+        let key = (function.oid, table);
+        if let Some(compiled) = self.known_function(key) {
             return Ok(compiled);
         }
+        let catalog = self.transaction.catalog(&self.engine.db);
         let types = function.arguments.iter();
         let types: Vec<String> = types.map(|of| format_type(of.oid, -1)).collect();
         let name = format!("{}({})", function.name, types.join(","));
@@ -244,12 +264,8 @@ impl Session {
         let mut compiled = Compiled::new(self, &name, &function.body, &signature)?;
         compiled.reads_only = function.reads_only;
         let compiled = Arc::new(compiled);
-        if self.plpgsql.functions.len() >= KEPT_MAX {
-            self.plpgsql.functions.clear();
-        }
         let place = self.engine.shelf.place(Arc::clone(&compiled), charge);
-        let kept = Kept { catalog, place };
-        self.plpgsql.functions.insert(function.oid, kept);
+        self.keep_function(key, Kept { catalog, place });
         Ok(compiled)
     }
 }

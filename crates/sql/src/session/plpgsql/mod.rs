@@ -29,6 +29,7 @@ mod raise;
 mod returned;
 mod rows;
 mod scope;
+mod trigger;
 mod value;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use compiled::Compiled;
 use frame::Frame;
 pub(super) use function::CallsBefore;
 pub(super) use scope::{Asked, Scope};
+pub(super) use trigger::{RowShape, Rows, TriggerCall};
 
 /// How deep calls may stand in each other.
 const CALLS_MAX: u32 = 100;
@@ -70,6 +72,14 @@ impl Calls {
     }
 }
 
+/// What a call begins with.
+enum Entry {
+    /// The values of its arguments, which are cast to what those are.
+    Arguments(Vec<frame::Typed>),
+    /// What its first variables hold.
+    Held(Vec<frame::Held>),
+}
+
 /// A call that runs: its session, its body and its variables.
 struct Machine<'s> {
     session: &'s mut Session,
@@ -89,7 +99,8 @@ impl Session {
         let compiled = Compiled::new(self, name, body, &signature)?;
         let own = self.begin_own();
         let shape = (Arc::from([]), false);
-        self.call_compiled(&compiled, Vec::new(), shape).await?;
+        let nothing = Entry::Arguments(Vec::new());
+        self.call_compiled(&compiled, nothing, shape).await?;
         if own {
             self.end_implicit().await?;
         }
@@ -102,7 +113,7 @@ impl Session {
     async fn call_compiled(
         &mut self,
         compiled: &Compiled,
-        arguments: Vec<frame::Typed>,
+        entry: Entry,
         (columns, gives_rows): (Arc<[Column]>, bool),
     ) -> Result<Frame> {
         let mut charge = self.account.nothing(ChargeKind::Value);
@@ -122,7 +133,7 @@ impl Session {
         };
         machine.frame.columns = columns;
         machine.frame.gives_rows = gives_rows;
-        let ran = crate::stack::apart(Box::pin(machine.run(arguments))).await;
+        let ran = crate::stack::apart(Box::pin(machine.run(entry))).await;
         let Machine { frame, session, .. } = machine;
         session.plpgsql.depth -= 1;
         session.plpgsql.deadline = outer;
@@ -148,10 +159,19 @@ fn at_line(mut error: SqlError, compiled: &Compiled, frame: &Frame) -> SqlError 
 }
 
 impl Machine<'_> {
-    async fn run(&mut self, arguments: Vec<frame::Typed>) -> Result<()> {
-        for (slot, argument) in arguments.into_iter().enumerate() {
-            self.frame.at = (0, "during function entry");
-            self.store(slot, argument).await?;
+    async fn run(&mut self, entry: Entry) -> Result<()> {
+        match entry {
+            Entry::Arguments(arguments) => {
+                for (slot, argument) in arguments.into_iter().enumerate() {
+                    self.frame.at = (0, "during function entry");
+                    self.store(slot, argument).await?;
+                }
+            }
+            Entry::Held(held) => {
+                for (slot, held) in held.into_iter().enumerate() {
+                    self.frame.keep(slot, held)?;
+                }
+            }
         }
         self.frame.keep(
             self.compiled.body.found,

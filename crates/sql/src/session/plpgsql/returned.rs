@@ -75,6 +75,15 @@ impl Machine<'_> {
         if compiled.returns_set {
             return Ok(());
         }
+        if compiled.of_trigger {
+            return match self.frame.returned {
+                Some(_) => Ok(()),
+                None => Err(SqlError::new(
+                    "2F005",
+                    "control reached end of trigger procedure without RETURN",
+                )),
+            };
+        }
         if compiled.returns_nothing {
             let mut row = self.columns_now();
             if let (true, [column]) = (row.is_empty(), &*self.frame.columns)

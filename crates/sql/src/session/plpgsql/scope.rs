@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use thermocline_query::analyze::{Variable, Variables};
+use thermocline_query::analyze::{Columns, Variable, Variables};
 use thermocline_query::error::{QueryError, Result};
 
 use super::frame::Held;
@@ -20,6 +20,13 @@ pub(in crate::session) struct Asked {
     pub(super) column: Option<usize>,
     pub(super) oid: u32,
     pub(super) modifier: i32,
+}
+
+impl Asked {
+    /// Whether its own name, without what stands before, is this.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.parts.last().is_some_and(|last| last == name)
+    }
 }
 
 enum Known<'a> {
@@ -115,5 +122,46 @@ impl Variables for Scope<'_> {
             oid,
             modifier,
         })))
+    }
+
+    fn row(&self, parts: &[&str]) -> Result<Option<Columns<Variable>>> {
+        let named: Vec<Arc<str>> = match self.known {
+            Known::Names(names, last, held) => {
+                let Some((slot, own)) = lookup(names, last, parts) else {
+                    return Ok(None);
+                };
+                let (Held::Row(row), true) = (&held[slot], own == parts.len()) else {
+                    return Ok(None);
+                };
+                let Some(columns) = &row.columns else {
+                    return Err(row.without(&parts.join("."), ""));
+                };
+                columns.iter().map(|of| Arc::clone(&of.name)).collect()
+            }
+            Known::Before(asked) => {
+                let is_of = |one: &&Asked| {
+                    one.column.is_some()
+                        && one.parts.split_last().is_some_and(|(_, of)| of == parts)
+                };
+                let all: Vec<&Asked> = asked.iter().filter(is_of).collect();
+                if all.is_empty() {
+                    return Ok(None);
+                }
+                // Who asks again asks for the same, in the order of the row.
+                let mut all: Vec<(usize, &str)> = all
+                    .into_iter()
+                    .filter_map(|one| Some((one.column?, one.parts.last()?.as_str())))
+                    .collect();
+                all.sort_unstable();
+                all.dedup();
+                all.into_iter().map(|(_, name)| Arc::from(name)).collect()
+            }
+        };
+        let mut columns = Vec::with_capacity(named.len());
+        for name in named {
+            let whole: Vec<&str> = parts.iter().copied().chain([&*name]).collect();
+            columns.extend(self.named(&whole)?.map(|found| (name, found)));
+        }
+        Ok(Some(columns))
     }
 }

@@ -70,8 +70,10 @@ impl Machine<'_> {
             .iter()
             .all(|one| match (&self.frame.held[one.slot], one.column) {
                 (Held::Row(row), Some(at)) => row.columns.as_ref().is_some_and(|columns| {
-                    let column = columns.get(at);
-                    column.is_some_and(|of| (of.oid, of.modifier) == (one.oid, one.modifier))
+                    let is_it = |of: &Column| {
+                        one.is_named(&of.name) && (of.oid, of.modifier) == (one.oid, one.modifier)
+                    };
+                    columns.get(at).is_some_and(is_it)
                 }),
                 (held, None) => held.type_of() == (one.oid, one.modifier),
                 _ => false,
@@ -439,10 +441,9 @@ pub(super) fn as_parameter(session: &Session, typed: Typed) -> Result<Value> {
         return Ok(Value::Null);
     }
     if oid == ids::RECORD {
-        return Err(SqlError::unsupported(
-            "a row as a value in a statement of PL/pgSQL is not supported",
-            "Name its columns.",
-        ));
+        let mut bytes = Vec::new();
+        thermocline_query::serial::write(&value, &mut bytes)?;
+        return Ok(Value::Other(oid, bytes));
     }
     match held(oid, modifier) {
         Some(data_type) => value::to_stored(&value, &data_type),

@@ -1,0 +1,26 @@
+//! What the definition of a table takes in memory.
+
+use thermocline_storage::key::KeyShape;
+
+use crate::catalog::trigger::TriggerDef;
+use crate::catalog::{ColumnDef, ForeignKeyDef, IndexDef, Table};
+
+impl Table {
+    /// About what the definition takes in memory, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let names = self.def.name.len() + self.def.schema.len();
+        let column = |column: &ColumnDef| 2 * size_of::<ColumnDef>() + 4 * column.name.len();
+        let index = |index: &IndexDef| {
+            size_of::<IndexDef>() + size_of::<KeyShape>() + 64 + index.name.len()
+        };
+        let columns = self.def.columns.iter().map(column).sum::<usize>();
+        let indexes = self.def.indexes.iter().map(index).sum::<usize>();
+        let key = |key: &ForeignKeyDef| {
+            size_of::<ForeignKeyDef>() + size_of::<KeyShape>() + 64 + key.name.len()
+        };
+        let indexes = indexes + self.def.foreign_keys.iter().map(key).sum::<usize>();
+        let triggers = self.def.triggers.iter().map(TriggerDef::memory_bytes);
+        let parts = names + columns + indexes + triggers.sum::<usize>();
+        size_of::<Table>() + 128 + self.asked_for.bytes() + parts
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether a plan changes rows whose triggers are to be called. A table's definition says it in one
+//! word, so a table without triggers costs no more than a look at that.
+
+use thermocline_engine::TriggerEvent;
+
+use super::{InsertTarget, ShortPlan};
+
+impl ShortPlan {
+    /// Whether it changes rows whose triggers it fires.
+    #[must_use]
+    pub fn fires(&self) -> bool {
+        match self {
+            Self::Insert(insert) => insert.target.fires(),
+            Self::Update(update) => update.source.table.fires(TriggerEvent::Update),
+            Self::Delete(delete) => delete.source.table.fires(TriggerEvent::Delete),
+            Self::ByQuery(plan) => plan.change.fires(),
+            Self::Merge(plan) => plan.actions.iter().flatten().any(Self::fires),
+            Self::CurrentOf(plan) => plan.change.fires(),
+            Self::After(after) => {
+                let mut before = after.before.iter();
+                after.plan.fires() || before.any(|before| before.plan.fires())
+            }
+            Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => false,
+        }
+    }
+}
+
+impl ShortPlan {
+    /// Whether it has a query or a cursor within, and so is the session's to run.
+    pub(crate) fn is_sessions(&self) -> bool {
+        matches!(
+            self,
+            Self::ByQuery(_)
+                | Self::Merge(_)
+                | Self::CurrentOf(_)
+                | Self::LockingRead(_)
+                | Self::After(_)
+        )
+    }
+}
+
+impl InsertTarget {
+    /// Whether the rows fire triggers.
+    pub(crate) fn fires(&self) -> bool {
+        let conflict = self.conflict.as_ref();
+        let updates = conflict.is_some_and(|conflict| conflict.update.is_some());
+        self.table.fires(TriggerEvent::Insert) || updates && self.table.fires(TriggerEvent::Update)
+    }
+}
