@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Short statements through the wire: pgbench's reads and its TPC-B, by one client and by many,
+# Short statements through the wire: pgbench's reads, a join by keys and its TPC-B, by one client and by many,
 # alone and beside a session that repeats an analytical query. Ours and PostgreSQL in turns, on
 # the same disk with the same durability; with the processor time that the server takes for a
 # transaction.
@@ -17,6 +17,7 @@ SECONDS_EACH=${SECONDS_EACH:-10}
 ROUNDS=${ROUNDS:-3}
 CLIENTS=${CLIENTS:-1 8 32}
 LIMIT=${LIMIT:-1GB}
+KINDS=${KINDS:-reads joins tpcb}
 BESIDE="SELECT aid % 7, count(*), sum(abalance) FROM pgbench_accounts GROUP BY 1"
 
 [ "$(id -u)" = 0 ] || skip "cgroups need root"
@@ -46,10 +47,16 @@ begin() {
     GROUPS_OF[$1]=$3
 }
 
+cat > "$WORK/joins.sql" << 'EOF'
+\set aid random(1, 100000 * :scale)
+SELECT a.aid, a.abalance, b.bbalance FROM pgbench_accounts a JOIN pgbench_branches b ON b.bid = a.bid WHERE a.aid = :aid;
+EOF
+
 # measure SIDE KIND CLIENTS BESIDE: adds to TPS and US.
 measure() {
     local side=$1 kind=$2 clients=$3 beside=$4 hog= options=() out=$WORK/out
     [ "$kind" = reads ] && options=(-S)
+    [ "$kind" = joins ] && options=(-f "$WORK/joins.sql" -s "$SCALE")
     if [ "$beside" = yes ]; then
         # Until it is told to stop.
         : > "$WORK/hog"
@@ -106,7 +113,7 @@ else
 fi
 
 for ((round = 0; round < ROUNDS; round++)); do
-    for kind in reads tpcb; do
+    for kind in $KINDS; do
         for clients in $CLIENTS; do
             for side in "${SIDES[@]}"; do measure "$side" "$kind" "$clients" no; done
         done
@@ -124,11 +131,11 @@ row() {
     done
     say "$line"
 }
-for kind in reads tpcb; do
+for kind in $KINDS; do
     for clients in $CLIENTS; do row "$kind" "$clients" no "$kind"; done
     row "$kind" 8 yes "$kind beside an analytical session"
 done
-for kind in reads tpcb; do
+for kind in $KINDS; do
     line="analytical statements beside $kind in $SECONDS_EACH s:"
     for side in "${SIDES[@]}"; do line+=" $side $(median "${RUNS[$side,$kind]}")"; done
     say "$line"

@@ -4,7 +4,7 @@ use pg_raw_parse::Node;
 use pg_raw_parse::nodes::ExplainStmt;
 
 use super::statement::{Explain, Statement};
-use super::{node, place, query};
+use super::{execute, node, place, query};
 use crate::error::{Result, SqlError};
 
 pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> {
@@ -30,7 +30,12 @@ pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> 
         }
     }
     let command = match statement.query() {
-        Node::ExecuteStmt(_) => "EXECUTE",
+        Node::ExecuteStmt(of) => {
+            return Ok(Statement::Explain(Explain {
+                analyze,
+                statement: Box::new(execute::execute(of)?),
+            }));
+        }
         Node::DeclareCursorStmt(_) => "DECLARE CURSOR",
         Node::CreateTableAsStmt(_) => "CREATE TABLE AS",
         Node::RefreshMatViewStmt(_) => "REFRESH MATERIALIZED VIEW",

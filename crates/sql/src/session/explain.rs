@@ -9,7 +9,7 @@ use thermocline_storage::types::DataType;
 
 use super::analytical::AnalyticalQuery;
 use super::prepared::Prepared;
-use super::run::Run;
+use super::run::{Answer, Run, boxed};
 use super::utility::send_texts;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
@@ -25,20 +25,28 @@ impl Session {
         run: &Run<'_>,
         client: &mut Client,
     ) -> Result<()> {
-        let Statement::Query(query) = &*explain.statement else {
-            return Err(SqlError::unsupported(
-                "EXPLAIN of a command that is neither a query nor a change of rows is not supported",
-                "Explain the query itself.",
-            ));
-        };
-        let prepared = Prepared::new(
-            Arc::clone(&run.prepared.text),
-            Some((*explain.statement).clone()),
-            run.prepared.declared.clone(),
-        );
-        let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
         let planning = Instant::now();
-        let planned = self.plan(&prepared, query).await?;
+        let (prepared, planned, given) = match &*explain.statement {
+            Statement::Query(query) => {
+                let prepared = Prepared::new(
+                    Arc::clone(&run.prepared.text),
+                    Some((*explain.statement).clone()),
+                    run.prepared.declared.clone(),
+                );
+                let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
+                let planned = self.plan(&prepared, query).await?;
+                (prepared, planned, None)
+            }
+            Statement::Execute { name, arguments } => {
+                let given = self.given_arguments(name, arguments).await?;
+                (given.0, given.1, Some(given.2))
+            }
+            _ => return Err(nothing_to_explain()),
+        };
+        let Some(query) = prepared.query() else {
+            return Err(nothing_to_explain());
+        };
+        let parameters = given.as_deref().unwrap_or(run.parameters);
         if planned.calls.is_some() {
             return Err(SqlError::unsupported(
                 "EXPLAIN of a statement that calls a function of PL/pgSQL is not supported",
@@ -63,26 +71,12 @@ impl Session {
             self.check_read_only(&planned)?;
             let began = Instant::now();
             let mut groups = GroupCounts::default();
-            let count = match &planned.bound.plan {
-                Plan::Short(plan) => {
-                    let mark = self.triggers.begin();
-                    let own = (plan.takes_keys() || plan.fires()) && self.begin_own();
-                    let mut rows = RowWriter::values();
-                    let styles = &planned.settings.styles;
-                    let count = self
-                        .run_short(plan, styles, run.parameters, &mut rows)
-                        .await?;
-                    self.settle_references().await?;
-                    self.fire_after().await?;
-                    self.triggers.end(mark);
-                    if own {
-                        self.end_implicit().await?;
-                    }
-                    count
-                }
-                Plan::Analytical { typed, .. } => {
-                    let stream = self.start_analytical(typed, &planned.catalog, run.parameters);
-                    let mut stream = stream.await?;
+            let mut rows = RowWriter::values();
+            // It may go on elsewhere than it began.
+            let answer = boxed(self.answer_now(query, &planned, parameters, &mut rows)).await?;
+            let count = match answer {
+                Answer::Whole(count) => count,
+                Answer::Stream(mut stream) => {
                     let options = self.options();
                     let mut count = 0;
                     loop {
@@ -114,4 +108,12 @@ impl Session {
         messages::command_complete(&mut client.out, "EXPLAIN");
         Ok(())
     }
+}
+
+#[cold]
+fn nothing_to_explain() -> SqlError {
+    SqlError::unsupported(
+        "EXPLAIN of a command that is neither a query nor a change of rows is not supported",
+        "Explain the query itself.",
+    )
 }

@@ -31,7 +31,7 @@ use crate::typed::TypedQuery;
 
 /// A future of a rare way, apart on the heap: a statement's own moves and holds as much as the
 /// largest of its ways, and its type is that of all of them.
-fn boxed<'f, T>(
+pub(super) fn boxed<'f, T>(
     future: impl Future<Output = T> + Send + 'f,
 ) -> Pin<Box<dyn Future<Output = T> + Send + 'f>> {
     Box::pin(future)

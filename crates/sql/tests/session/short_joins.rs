@@ -373,6 +373,19 @@ fn a_prepared_join_follows_its_parameters_and_the_catalog() {
     assert_eq!(rows(&mut client, "3"), ["3|3", "3|73", "3|143"]);
     assert_eq!(rows(&mut client, "null"), [""; 0]);
     assert_eq!(rows(&mut client, "5"), [""; 0]);
+    let explained = client
+        .rows("explain (analyze, costs off) execute p(3)")
+        .join("\n");
+    assert!(
+        explained.contains("Index Cond: (aid = a.id)") && explained.contains("Rows: 3"),
+        "{explained}"
+    );
+    assert!(
+        client
+            .error("explain execute p")
+            .contains("wrong number of parameters")
+    );
+    assert!(client.error("explain execute q(1)").contains("26000"));
     client.tag("drop index b_aid_idx");
     assert_eq!(rows(&mut client, "3"), ["3|3", "3|73", "3|143"]);
     client.tag("create index on b (aid)");
@@ -399,6 +412,8 @@ fn a_join_of_many_rows_goes_on_elsewhere() {
     for _ in 0..3 {
         assert_eq!(client.rows(sql), ["59980|17994000"]);
     }
+    let explained = client.rows(&format!("explain analyze {sql}")).join("\n");
+    assert!(explained.contains("Rows: 1"), "{explained}");
     let rows = client.rows("select one.id, two.id from one join two on two.one = one.id where one.id > 0 and one.id < 4000");
     assert_eq!(rows.len(), 59_980);
 }
