@@ -59,7 +59,8 @@ const RIDDLES: [&str; 12] = [
 ];
 
 /// PostgreSQL's own words, which people search for.
-const POSTGRESQLS: [&str; 7] = [
+const POSTGRESQLS: [&str; 8] = [
+    "tuple to be {what} was already modified by an operation triggered by the current command",
     "row expansion via \\\"*\\\" is not supported here",
     "SELECT ... INTO is not allowed here",
     "sequence must be in same schema as table it is linked to",

@@ -276,13 +276,7 @@ impl Definition<'_> {
         if expression.is_volatile() {
             return Ok(RowsValue::Own(expression));
         }
-        let context = EvalContext {
-            parameters: &[],
-            now_us: self.now_us,
-            session: self.session,
-            styles: self.styles,
-            outer: None,
-        };
+        let context = EvalContext::without_parameters(self.now_us, self.session, self.styles);
         let value = expression.evaluate(&NoRow, &context)?;
         Ok(RowsValue::Same(value.into_value()))
     }

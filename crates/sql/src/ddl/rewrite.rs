@@ -239,13 +239,7 @@ impl Definition<'_> {
         };
         // The sequence of a column that is added is of this statement.
         self.session.see(&self.catalog());
-        let context = EvalContext {
-            parameters: &[],
-            now_us: self.now_us,
-            session: self.session,
-            styles: self.styles,
-            outer: None,
-        };
+        let context = EvalContext::without_parameters(self.now_us, self.session, self.styles);
         let failed = Mutex::new(None);
         let tuple = |_: &Table, bytes: &[u8], new: &Table, out: &mut Vec<u8>| {
             new_tuple(table, bytes, new, values, &context, out).map_err(|error| {

@@ -161,6 +161,23 @@ impl RowAccess for JoinedRow<'_> {
     }
 }
 
+impl<'a> EvalContext<'a> {
+    /// Of a statement's own expressions, which have no parameters.
+    pub(crate) const fn without_parameters(
+        now_us: i64,
+        session: &'a dyn SessionInfo,
+        styles: &'a Styles,
+    ) -> Self {
+        EvalContext {
+            parameters: &[],
+            now_us,
+            session,
+            styles,
+            outer: None,
+        }
+    }
+}
+
 impl EvalContext<'_> {
     /// No parameters, no session, time zero: for constants.
     #[must_use]

@@ -130,13 +130,8 @@ impl Session {
         let search_path = self.context.settings(|settings| settings.search_path());
         let styles = self.context.styles();
         let context = BindContext::new(&catalog, &search_path).styled(&styles);
-        let evaluation = EvalContext {
-            parameters: &[],
-            now_us: self.context.transaction_us(),
-            session: &*self.context,
-            styles: &styles,
-            outer: None,
-        };
+        let evaluation =
+            EvalContext::without_parameters(self.context.transaction_us(), &*self.context, &styles);
         let evaluate = |argument: &Argument, wanted: &DataType| match argument {
             Argument::Parameter(number) => {
                 let missing = || SqlError::new("42P02", format!("there is no parameter ${number}"));

@@ -281,13 +281,11 @@ impl Session {
         for (place, value) in incoming.places.iter().zip(row) {
             whole[*place] = value.clone();
         }
-        let context = EvalContext {
-            parameters: &[],
-            now_us: self.context.transaction_us(),
-            session: &*self.context,
-            styles: &incoming.styles,
-            outer: None,
-        };
+        let context = EvalContext::without_parameters(
+            self.context.transaction_us(),
+            &*self.context,
+            &incoming.styles,
+        );
         filter.accepts(&whole, &context)
     }
 
