@@ -16,7 +16,7 @@ use crate::expr::SessionInfo;
 use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
 
-pub(crate) use environment::StatementEnvironment;
+pub(crate) use environment::{StatementEnvironment, numbered};
 pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.

@@ -22,6 +22,7 @@ use super::indexed::Indexed;
 pub(crate) use super::relations::Around;
 use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
+use crate::one_row::OF_SEQUENCES;
 use crate::pg_catalog::{self, SystemEnvironment, quote_ident};
 use crate::plpgsql;
 use crate::privilege::Actor;
@@ -414,12 +415,13 @@ pub(crate) fn answered(query: &Query) -> Result<()> {
 
 /// A function that a query calls and that nobody answers.
 fn unanswered(query: &Query) -> Option<&'static str> {
-    fn of_expr(expr: &Expr, found: &mut Option<&'static str>) {
+    fn of_expr(expr: &Expr, draws: bool, found: &mut Option<&'static str>) {
         expr.any(&mut |expr| {
             match &expr.kind {
                 ExprKind::Call(call)
                     if matches!(call.function.body, Body::Server | Body::ServerSet)
-                        && !pg_catalog::is_answered(call.function.name) =>
+                        && !pg_catalog::is_answered(call.function.name)
+                        && !(draws && OF_SEQUENCES.contains(&call.function.name)) =>
                 {
                     *found = Some(call.function.name);
                 }
@@ -430,6 +432,8 @@ fn unanswered(query: &Query) -> Option<&'static str> {
         });
     }
     let mut found = None;
-    query.exprs(&mut |expr| of_expr(expr, &mut found));
+    // Numbers are drawn when rows are in order, and only of those that LIMIT leaves.
+    let draws = query.order.is_empty() && query.limit.is_none() && query.offset.is_none();
+    query.exprs(&mut |expr| of_expr(expr, draws, &mut found));
     found
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thermocline_engine::WaitsFor;
 
+use crate::expr::SessionInfo;
 use crate::privilege::Actor;
 use crate::session::Sessions;
 use crate::styles::Styles;
@@ -41,6 +42,18 @@ pub struct SessionFacts {
     pub own: Arc<Own>,
     /// What statements took, of all sessions.
     pub(crate) sessions: Option<Arc<Sessions>>,
+    /// Who draws numbers of sequences.
+    pub(crate) numbers: Option<Numbers>,
+}
+
+/// The session, as far as it draws numbers of sequences.
+#[derive(Clone)]
+pub(crate) struct Numbers(pub(crate) Arc<dyn SessionInfo>);
+
+impl std::fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Numbers")
+    }
 }
 
 /// What only its own session shows.

@@ -36,6 +36,15 @@ impl<'a> StatementEnvironment<'a> {
     }
 }
 
+/// The arguments of a function of sequences, whose numbers are integers to the session.
+pub(crate) fn numbered(arguments: &[Datum]) -> Vec<Value> {
+    let argument = |given: &Datum| match given {
+        Datum::Oid(oid) => Value::BigInt(i64::from(*oid)),
+        given => value::of_datum(given),
+    };
+    arguments.iter().map(argument).collect()
+}
+
 /// How long `pg_sleep` and its like sleep by their argument.
 fn seconds(argument: Option<&Datum>) -> f64 {
     const MICROSECONDS: f64 = 1e6;
@@ -115,11 +124,10 @@ impl Environment for StatementEnvironment<'_> {
                 "Leave the call out, or compute its result in the application.",
             ));
         }
-        let argument = |given: &Datum| match given {
-            Datum::Oid(oid) if of_sequence => Value::BigInt(i64::from(*oid)),
-            given => value::of_datum(given),
+        let arguments = match of_sequence {
+            true => numbered(arguments),
+            false => arguments.iter().map(value::of_datum).collect(),
         };
-        let arguments: Vec<Value> = arguments.iter().map(argument).collect();
         let answer = self.session.call(name, &arguments);
         let answer = answer.map_err(|error| self.wait(error))?;
         self.advisory.fetch_or(is_advisory, Relaxed);

@@ -15,8 +15,9 @@ use thermocline_query::types::{array_of, ids};
 use super::ending::Ending;
 use super::session::SystemSession;
 use super::{convert, functions};
-use crate::analysis::{SessionFacts, SettingChange};
-use crate::typed::Awaited;
+use crate::analysis::{Numbers, SessionFacts, SettingChange};
+use crate::one_row::{OF_SEQUENCES, numbered};
+use crate::typed::{Awaited, value};
 
 /// What is smaller is made without asking.
 const SMALL_BYTES: usize = 1 << 20;
@@ -131,6 +132,13 @@ impl Environment for SystemEnvironment {
     }
 
     fn call(&self, name: &str, arguments: &[Typed]) -> Result<Typed> {
+        if let Some(Numbers(session)) = &self.session.facts.numbers
+            && OF_SEQUENCES.contains(&name)
+        {
+            let answer = session.call(name, &numbered(arguments));
+            let answer = answer.map_err(|error| self.awaited.note(error))?;
+            return Ok(value::to_datum(&answer));
+        }
         let arguments: Vec<_> = arguments.iter().map(convert::plain).collect();
         let answer =
             functions::call(name, &arguments, self).map_err(|error| self.awaited.note(error))?;

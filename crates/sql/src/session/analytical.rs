@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::{Catalog, Charge, GroupCounts, ScanNotes, Snapshot};
+use thermocline_engine::{Catalog, Charge, GroupCounts, RunOptions, ScanNotes, Snapshot};
 use thermocline_storage::value::Value;
 
 use super::context::SessionContext;
@@ -20,7 +20,7 @@ use crate::typed::TypedQuery;
 )]
 pub(super) struct AnalyticalQuery<'a> {
     pub(super) engine: &'a Engine,
-    pub(super) context: &'a SessionContext,
+    pub(super) context: &'a Arc<SessionContext>,
     pub(super) typed: &'a Arc<TypedQuery>,
     pub(super) catalog: &'a Arc<Catalog>,
     /// What its session alone shows.
@@ -45,13 +45,14 @@ pub(crate) struct Admitted {
 mod present {
     use super::{
         Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter,
-        SessionContext, Value,
+        RunOptions, SessionContext, Value,
     };
-    use crate::analysis::SessionFacts;
+    use crate::analysis::{Numbers, SessionFacts};
     use crate::analytics::RowStream;
+    use crate::expr::SessionInfo;
 
-    /// The rows of an analytical query.
-    pub(in crate::session) struct AnalyticalRows(RowStream);
+    /// The rows of an analytical query, and the session that draws numbers for them.
+    pub(in crate::session) struct AnalyticalRows(RowStream, Arc<SessionContext>);
 
     /// What a query needs before it runs.
     pub(in crate::session) struct Needs {
@@ -95,7 +96,9 @@ mod present {
             rows: &mut RowWriter,
             rows_max: usize,
         ) -> Result<usize> {
-            self.0.next_batch(rows, rows_max).await
+            let count = self.0.next_batch(rows, rows_max).await?;
+            self.1.keep_numbers(RunOptions::new).await?;
+            Ok(count)
         }
 
         /// Up to `rows_max` further rows as values.
@@ -103,7 +106,9 @@ mod present {
             &mut self,
             rows_max: usize,
         ) -> Result<Vec<Vec<Value>>> {
-            self.0.next_values(rows_max).await
+            let values = self.0.next_values(rows_max).await?;
+            self.1.keep_numbers(RunOptions::new).await?;
+            Ok(values)
         }
 
         /// Row groups of column tables that were come to, and those that were passed over.
@@ -138,7 +143,7 @@ mod present {
                 let value = std::slice::from_ref(&change.value);
                 self.context.set(&change.name, Some(value), change.local)?;
             }
-            Ok(AnalyticalRows(stream))
+            Ok(AnalyticalRows(stream, Arc::clone(self.context)))
         }
 
         /// The plan, one line a row.
@@ -150,8 +155,12 @@ mod present {
 
         fn facts(&self) -> Result<SessionFacts> {
             let facts = facts(self.context, self.engine)?;
-            let own = Arc::clone(&self.own);
-            Ok(SessionFacts { own, ..facts })
+            let context: Arc<dyn SessionInfo> = self.context.clone();
+            Ok(SessionFacts {
+                own: Arc::clone(&self.own),
+                numbers: Some(Numbers(context)),
+                ..facts
+            })
         }
     }
 
@@ -189,6 +198,7 @@ mod present {
             transactions: engine.sessions.transactions(),
             own: Arc::default(),
             sessions: Some(Arc::clone(&engine.sessions)),
+            numbers: None,
         })
     }
 }

@@ -12,7 +12,7 @@ use thermocline_query::tree::{
 use super::Planner;
 use super::expression::{Lowering, is_volatile};
 use super::pull_up::is_rows_only;
-use super::select::{of_rows, plain_form};
+use super::select::{distinct_as_groups, of_rows, plain_form};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{
@@ -62,7 +62,8 @@ impl Planner<'_> {
         for target in &query.targets {
             self.context.may_use_sequences(&target.expr)?;
         }
-        Ok(self.nested_loops(query))
+        let grouped = distinct_as_groups(query);
+        Ok(self.nested_loops(grouped.as_ref().unwrap_or(query)))
     }
 
     fn nested_loops(&self, query: &Query) -> std::result::Result<SelectPlan, Reason> {

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, Relation, RelationKind};
+use thermocline_query::tree::{
+    self, Distinctness, ExprKind, From, Grouping, Query, Relation, RelationKind,
+};
 use thermocline_query::types::domain::base;
 use thermocline_query::types::ids;
 
-use super::expression::Lowering;
+use super::expression::{Lowering, is_volatile};
 use super::group::{Groups, ordered};
 use super::pull_up::{pulled_up, substitute};
 use super::{Planner, column_type};
@@ -31,6 +33,8 @@ impl Planner<'_> {
     ) -> Result<std::result::Result<SelectPlan, Reason>> {
         let pulled_up = pulled_up(query);
         let query = pulled_up.as_ref().unwrap_or(query);
+        let grouped = distinct_as_groups(query);
+        let query = grouped.as_ref().unwrap_or(query);
         let table = match self.only_table(query) {
             Ok(table) => table,
             Err(reason) => return Ok(Err(reason)),
@@ -169,6 +173,31 @@ impl Planner<'_> {
     }
 }
 
+/// `SELECT DISTINCT` as groups by all that is shown, where nothing else is asked of the rows.
+pub(super) fn distinct_as_groups(query: &Query) -> Option<Query> {
+    let is_plain = query.distinct == Distinctness::Distinct
+        && query.group.is_none()
+        && query.having.is_none()
+        && query.locks.is_empty()
+        && !query.relations.is_empty()
+        && plain_form(query).is_err_and(|reason| reason == DISTINCT);
+    let mut targets = query.targets.iter();
+    if !is_plain || targets.any(|target| target.hidden || is_volatile(&target.expr)) {
+        return None;
+    }
+    let exprs: Vec<tree::Expr> = query.targets.iter().map(|of| of.expr.clone()).collect();
+    let mut grouped = query.clone();
+    grouped.distinct = Distinctness::All;
+    grouped.group = Some(Grouping {
+        sets: vec![(0..exprs.len()).collect()],
+        exprs,
+    });
+    Some(grouped)
+}
+
+/// Last among the forms that [`plain_form`] refuses.
+const DISTINCT: Reason = Reason::Form("DISTINCT");
+
 /// Whether a query has nothing but rows, conditions, groups and an order.
 pub(super) fn plain_form(query: &Query) -> std::result::Result<(), Reason> {
     let forms = [
@@ -176,11 +205,11 @@ pub(super) fn plain_form(query: &Query) -> std::result::Result<(), Reason> {
         (query.set_operation.is_some(), "a set operation"),
         (!query.windows.is_empty(), "a window function"),
         (query.has_set_targets, "a set in the select list"),
-        (query.distinct != Distinctness::All, "DISTINCT"),
         (query.with_ties, "WITH TIES"),
     ];
     match forms.iter().find(|(has, _)| *has) {
         Some((_, form)) => Err(Reason::Form(form)),
+        None if query.distinct != Distinctness::All => Err(DISTINCT),
         None => Ok(()),
     }
 }

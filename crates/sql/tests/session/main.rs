@@ -41,6 +41,7 @@ mod privileges;
 mod pull_up;
 mod query_rules;
 mod search_cycle;
+mod sequences;
 mod sets;
 mod settings;
 mod short_joins;

@@ -120,7 +120,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         _ => format!("@0 > {number} and @0 < {}", number + 4),
     });
     let end = select(vec!["", "", "limit 5", "limit 3 offset 2"]);
-    let shown = select(vec!["rows", "rows", "rows", "counts", "groups"]);
+    let shown = select(vec!["rows", "rows", "rows", "counts", "groups", "distinct"]);
     (
         0usize..3,
         by,
@@ -222,6 +222,12 @@ fn sql(asked: &Asked) -> String {
             "select {} from {from} where {filter} order by {} {}",
             all.join(", "),
             order.join(", "),
+            asked.end
+        ),
+        "distinct" => format!(
+            "select distinct {}, {} from {from} where {filter} order by 1, 2 {}",
+            all[2],
+            all[all.len() - 3],
             asked.end
         ),
         "counts" => format!(

@@ -42,7 +42,7 @@ fn what_indexes_bound_and_what_reads_few_rows_is_small() {
         assert_eq!(taken, 1, "{query}");
     };
     asked(
-        "SELECT DISTINCT b.id, s.name FROM big b JOIN small s ON s.id = b.small WHERE b.id = 77",
+        "SELECT DISTINCT ON (b.id) b.id, s.name FROM big b JOIN small s ON s.id = b.small WHERE b.id = 77",
         &["D 77|n27"],
     );
     asked(
@@ -55,7 +55,7 @@ fn what_indexes_bound_and_what_reads_few_rows_is_small() {
     );
     // Twice the same: nothing of the first run is left.
     asked(
-        "SELECT DISTINCT b.id, s.name FROM big b JOIN small s ON s.id = b.small WHERE b.id = 78",
+        "SELECT DISTINCT ON (b.id) b.id, s.name FROM big b JOIN small s ON s.id = b.small WHERE b.id = 78",
         &["D 78|n28"],
     );
 }
@@ -138,7 +138,7 @@ fn joined(other: &str) -> Vec<String> {
     }
     let mut writer = server.connect();
     client.tag("BEGIN ISOLATION LEVEL SERIALIZABLE");
-    let read = "SELECT DISTINCT o.id, c.name FROM customers c JOIN orders o ON o.customer = c.id \
+    let read = "SELECT DISTINCT ON (o.id) o.id, c.name FROM customers c JOIN orders o ON o.customer = c.id \
                 WHERE c.id IN (7, 9) ORDER BY 1";
     assert_eq!(client.rows(read).len(), 6);
     writer.tag(other);
