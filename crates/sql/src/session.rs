@@ -33,6 +33,7 @@ mod parameters;
 mod plpgsql;
 mod portal;
 mod prepared;
+mod procedure;
 mod references;
 mod residence;
 mod run;

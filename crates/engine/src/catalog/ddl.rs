@@ -324,6 +324,7 @@ mod tests {
             body: "select 1".into(),
             language: Default::default(),
             out: None,
+            procedure: None,
         }
     }
 

@@ -33,6 +33,9 @@ pub struct FunctionDef {
     /// The name of its only OUT argument, where the body knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<String>,
+    /// It is a procedure: for each of its parameters, in order, `i`, `o` or `b` for both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub procedure: Option<String>,
 }
 
 /// What a body is written in.
@@ -89,6 +92,28 @@ impl FunctionDef {
     /// The numbers of its arguments' types.
     pub fn types(&self) -> impl Iterator<Item = u32> {
         self.arguments.iter().map(|argument| argument.type_oid)
+    }
+
+    /// Whether it is of a kind: `f`, `p` for a procedure, or `r` for either.
+    pub fn is_of_kind(&self, kind: char) -> bool {
+        match kind {
+            'p' => self.procedure.is_some(),
+            'f' => self.procedure.is_none(),
+            _ => true,
+        }
+    }
+
+    /// Its parameters in order, each with how it goes: those of a procedure as it was written,
+    /// those of a function before what it gives.
+    pub fn parameters(&self) -> Vec<(char, &FunctionArgument)> {
+        let (mut inputs, mut outputs) = (self.arguments.iter(), self.columns.iter());
+        let modes = self.procedure.iter().flat_map(|modes| modes.chars());
+        let in_order = modes.filter_map(|mode| {
+            let output = (mode != 'i').then(|| outputs.next()).flatten();
+            let input = (mode != 'o').then(|| inputs.next()).flatten();
+            Some((mode, input.or(output)?))
+        });
+        in_order.collect()
     }
 
     /// Whether a type is one of its arguments, its result or its columns.

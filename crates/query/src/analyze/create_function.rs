@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pg_raw_parse::nodes::{
-    CreateFunctionStmt, DefElem, DropBehavior, FunctionParameter, ObjectWithArgs, TypeName,
+    CreateFunctionStmt, DefElem, DropBehavior, FunctionParameter, ObjectType, ObjectWithArgs,
+    TypeName,
 };
 use pg_raw_parse::raw::FunctionParameterMode as Mode;
 use pg_raw_parse::{Node, deparse};
@@ -30,11 +31,15 @@ pub struct CreateFunction {
     pub function: SqlFunction,
     /// What it depends on.
     pub volatility: Volatility,
+    /// It is a procedure: for each of its parameters, in order, `i`, `o` or `b` for both ways.
+    pub procedure: Option<String>,
 }
 
 /// DROP FUNCTION.
 #[derive(Clone, Debug)]
 pub struct DropFunction {
+    /// Which kind they are: `f`, `p`, or `r` for either.
+    pub kind: char,
     /// A missing one is left alone.
     pub if_exists: bool,
     /// CASCADE
@@ -56,13 +61,11 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     let Some(Node::CreateFunctionStmt(create)) = parsed.statements().stmts().next() else {
         return Err(QueryError::internal("no CREATE FUNCTION"));
     };
-    if create.is_procedure {
-        return Err(QueryError::unsupported(
-            "procedures of SQL are not supported",
-            "Write them in Rust, and register them in the program.",
-        ));
-    }
     let options = Options::of(create, text)?;
+    if create.is_procedure {
+        may_be_procedure(&options)?;
+    }
+    let mut modes = String::new();
     let environment = Plain::default();
     let analyzer = analyzer(catalog, &environment);
     let mut arguments = Vec::new();
@@ -96,6 +99,16 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             output_names.extend(is_output.then(|| Arc::clone(name)));
         }
         returns_set |= is_table;
+        modes.push(match (is_input, is_output) {
+            (true, true) => 'b',
+            (false, _) => 'o',
+            _ => 'i',
+        });
+        let has_defaults = arguments.iter().any(|of: &Argument| of.default.is_some());
+        if create.is_procedure && !is_input && has_defaults {
+            let message = "procedure OUT parameters cannot appear after one with a default value";
+            return Err(QueryError::new("42P13", message));
+        }
         if is_output {
             let number = columns.len() + 1;
             columns.push(Column {
@@ -128,6 +141,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             analyzer.type_of(name)?.0
         }
         None => match columns.as_slice() {
+            [] if create.is_procedure => ids::VOID,
             [] => {
                 return Err(QueryError::new(
                     "42P13",
@@ -144,9 +158,9 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         determined(output, &inputs)?;
     }
     let mut out = None;
-    if columns.len() == 1 {
+    if columns.len() == 1 && !create.is_procedure {
         out = columns.pop().map(|column| column.name);
-    } else if !columns.is_empty() && result != ids::RECORD {
+    } else if !columns.is_empty() && result != ids::RECORD && !create.is_procedure {
         // RETURNS TABLE of several columns says the first one's type only.
         let all_table = create.return_type().is_some_and(|name| name.setof);
         if !all_table {
@@ -187,6 +201,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         replace: create.replace,
         name,
         volatility: options.volatility,
+        procedure: create.is_procedure.then_some(modes),
         function: SqlFunction {
             oid: 0,
             name: Arc::from(last),
@@ -207,6 +222,26 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
 fn is_trigger(name: &TypeName) -> bool {
     let mut parts = name.names().iter().filter_map(|part| part.sval());
     parts.any(|part| matches!(part, "trigger" | "event_trigger"))
+}
+
+/// Whether these may be the options of a procedure.
+///
+/// # Errors
+/// 0A000 for one of SQL, 42P13 for what only functions have.
+fn may_be_procedure(options: &Options) -> Result<()> {
+    if options.language != Language::PlPgSql {
+        return Err(QueryError::unsupported(
+            "procedures of SQL are not supported",
+            "Write it in PL/pgSQL.",
+        ));
+    }
+    match options.is_functions {
+        false => Ok(()),
+        true => Err(QueryError::new(
+            "42P13",
+            "invalid attribute in procedure definition",
+        )),
+    }
 }
 
 /// Whether a function may give what a trigger takes.
@@ -296,6 +331,11 @@ pub fn drop_function(text: &str, catalog: &dyn Catalog) -> Result<DropFunction> 
         functions.push((names(object.objname().iter()), types_of(object, &analyzer)?));
     }
     Ok(DropFunction {
+        kind: match drop.remove_type {
+            ObjectType::OBJECT_PROCEDURE => 'p',
+            ObjectType::OBJECT_ROUTINE => 'r',
+            _ => 'f',
+        },
         if_exists: drop.missing_ok,
         cascade: drop.behavior == DropBehavior::DROP_CASCADE,
         functions,
@@ -458,6 +498,8 @@ struct Options {
     volatility: Volatility,
     body: String,
     language: Language,
+    /// They say what only a function has.
+    is_functions: bool,
 }
 
 impl Options {
@@ -465,9 +507,15 @@ impl Options {
         let mut language = None;
         let mut body = None;
         let mut strict = false;
+        let mut is_functions = false;
         let mut volatility = Volatility::Volatile;
         for option in create.options().iter() {
-            match option.defname().unwrap_or_default() {
+            let name = option.defname().unwrap_or_default();
+            is_functions |= matches!(
+                name,
+                "volatility" | "strict" | "cost" | "rows" | "leakproof" | "parallel"
+            );
+            match name {
                 "as" => {
                     let parts = option.arg().as_node_list();
                     let mut parts = parts.into_iter().flat_map(|list| list.iter());
@@ -516,6 +564,7 @@ impl Options {
         let body = body.ok_or_else(|| QueryError::new("42P13", "no function body specified"))?;
         Ok(Self {
             strict,
+            is_functions,
             volatility,
             body,
             language: match is_plpgsql {

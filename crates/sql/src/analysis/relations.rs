@@ -75,6 +75,8 @@ pub(crate) struct Around<'a> {
     pub(crate) variables: Option<&'a dyn Variables>,
     /// Functions of PL/pgSQL may be called before it.
     pub(crate) takes_calls: bool,
+    /// It is the query that a CALL stands for: procedures are functions in it.
+    pub(crate) is_call: bool,
 }
 
 /// What a name means.
@@ -379,14 +381,16 @@ impl analyze::Catalog for Relations<'_> {
             return Vec::new();
         }
         let path = &self.environment.session().facts.search_path;
+        let is_meant = |def: &&Arc<FunctionDef>| self.around.is_call || def.procedure.is_none();
         match schema {
             Some(schema) => {
                 let named = catalog.functions_named(temporary::meant(schema, path), name);
-                named.map(|def| called(def)).collect()
+                named.filter(is_meant).map(|def| called(def)).collect()
             }
             None => path
                 .iter()
                 .flat_map(|schema| catalog.functions_named(schema, name))
+                .filter(is_meant)
                 .map(|def| called(def))
                 .collect(),
         }

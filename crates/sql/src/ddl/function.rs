@@ -52,6 +52,15 @@ impl Definition<'_> {
                     format!("function \"{name}\" already exists with same argument types");
                 return Err(SqlError::new("42723", message));
             }
+            if old.procedure.is_some() != create.procedure.is_some() {
+                let what = if old.procedure.is_some() {
+                    "procedure"
+                } else {
+                    "function"
+                };
+                return Err(SqlError::new("42809", "cannot change routine kind")
+                    .with_detail(format!("\"{name}\" is a {what}.")));
+            }
             self.may_replace(old, of)?;
         }
         let oid = old
@@ -85,13 +94,17 @@ impl Definition<'_> {
                 Language::PlPgSql => FunctionLanguage::PlPgSql,
             },
             out: of.out.as_deref().map(str::to_owned),
+            procedure: create.procedure.clone(),
         };
         self.apply(match old {
             Some(_) => Change::ReplaceFunction(def),
             None => Change::CreateFunction(def),
         })
         .await?;
-        Ok("CREATE FUNCTION")
+        Ok(match create.procedure {
+            Some(_) => "CREATE PROCEDURE",
+            None => "CREATE FUNCTION",
+        })
     }
 
     fn may_replace(&self, old: &FunctionDef, new: &SqlFunction) -> Result<()> {
@@ -122,7 +135,6 @@ impl Definition<'_> {
     }
 
     async fn drop_functions(&mut self, text: &str) -> Result<&'static str> {
-        const TAG: &str = "DROP FUNCTION";
         let (facts, catalog) = (facts(self)?, self.catalog());
         let drop = match analysis::drop_function(text, &catalog, self.db, facts) {
             // A type that is not there is of no function.
@@ -130,12 +142,12 @@ impl Definition<'_> {
                 if error.sqlstate == "42704" && text.to_lowercase().contains("if exists") =>
             {
                 self.notice("00000", format!("{}, skipping", error.message));
-                return Ok(TAG);
+                return Ok("DROP FUNCTION");
             }
             drop => drop?,
         };
         for named in &drop.functions {
-            match self.found_function(named) {
+            match self.found_routine(named, drop.kind) {
                 Ok(def) => self.drop_function(&def, drop.cascade).await?,
                 Err(error) if drop.if_exists && matches!(error.sqlstate, "42883" | "3F000") => {
                     self.notice("00000", format!("{}, skipping", error.message));
@@ -143,7 +155,11 @@ impl Definition<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(TAG)
+        Ok(match drop.kind {
+            'p' => "DROP PROCEDURE",
+            'r' => "DROP ROUTINE",
+            _ => "DROP FUNCTION",
+        })
     }
 
     pub(super) async fn drop_function(&mut self, def: &FunctionDef, cascade: bool) -> Result<()> {
@@ -154,10 +170,22 @@ impl Definition<'_> {
     }
 
     /// The function that a name means, alone or with types.
-    pub(super) fn found_function(
+    pub(super) fn found_function(&self, named: &NamedFunction) -> Result<Arc<FunctionDef>> {
+        self.found_routine(named, 'f')
+    }
+
+    /// The same of a kind: `f`, `p`, or `r` for either.
+    pub(super) fn found_routine(
         &self,
         (parts, types): &NamedFunction,
+        kind: char,
     ) -> Result<Arc<FunctionDef>> {
+        let what = match kind {
+            'p' => "procedure",
+            'r' => "routine",
+            _ => "function",
+        };
+        let is_kind = |def: &&Arc<FunctionDef>| def.is_of_kind(kind);
         let catalog = self.catalog();
         let shown = parts.join(".");
         let (schemas, name): (Vec<&str>, &str) = match parts.as_slice() {
@@ -167,25 +195,39 @@ impl Definition<'_> {
         };
         let mut found = schemas
             .iter()
-            .flat_map(|schema| catalog.functions_named(schema, name));
+            .flat_map(|schema| catalog.functions_named(schema, name))
+            .filter(is_kind);
         let Some(types) = types else {
             return match (found.next(), found.next()) {
                 (Some(def), None) => Ok(Arc::clone(def)),
                 (None, _) => Err(SqlError::new(
                     "42883",
-                    format!("could not find a function named \"{shown}\""),
+                    format!("could not find a {what} named \"{shown}\""),
                 )),
                 (Some(_), Some(_)) => Err(SqlError::new(
                     "42725",
-                    format!("function name \"{shown}\" is not unique"),
+                    format!("{what} name \"{shown}\" is not unique"),
                 )
                 .with_hint("Specify the argument list to select the function unambiguously.")),
             };
         };
-        let same = |def: &&Arc<FunctionDef>| def.types().eq(types.iter().copied());
+        // A procedure is also named with the types of what it gives.
+        let same = |def: &&Arc<FunctionDef>| {
+            let parameters = def.parameters();
+            let all = parameters.iter().map(|(_, of)| of.type_oid);
+            def.types().eq(types.iter().copied())
+                || def.procedure.is_some() && all.eq(types.iter().copied())
+        };
         found.find(same).cloned().ok_or_else(|| {
             let types: Vec<String> = types.iter().map(|oid| format_type(*oid, -1)).collect();
-            let message = format!("function {shown}({}) does not exist", types.join(", "));
+            let mut others = schemas
+                .iter()
+                .flat_map(|schema| catalog.functions_named(schema, name));
+            if others.any(|def| same(&def)) {
+                let message = format!("{shown}({}) is not a {what}", types.join(", "));
+                return SqlError::new("42809", message);
+            }
+            let message = format!("{what} {shown}({}) does not exist", types.join(", "));
             SqlError::new("42883", message)
         })
     }

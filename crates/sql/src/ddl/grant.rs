@@ -2,6 +2,9 @@
 //! for what it has. What hangs on a revoked grant option goes with CASCADE, and stands in the
 //! way without it.
 
+use std::sync::Arc;
+
+use thermocline_engine::FunctionDef;
 use thermocline_engine::authority::{Authority, Grant, Object, Privileges};
 
 use super::{Definition, no_schema};
@@ -189,8 +192,8 @@ impl Definition<'_> {
                 }
             }
             Targets::Procedures(names) => {
-                for name in names {
-                    found.push(self.procedure_target(name)?);
+                for (name, types) in names {
+                    found.push(self.procedure_target(name, types.as_deref())?);
                 }
             }
             Targets::Functions(functions) => {
@@ -198,11 +201,13 @@ impl Definition<'_> {
                     found.push(self.function_target(name, types.as_deref())?);
                 }
             }
-            Targets::AllFunctions(schemas) => {
+            Targets::AllFunctions(schemas, kind) => {
                 for schema in schemas {
                     self.schema_target(schema)?;
                     let functions = catalog.functions.values();
-                    found.extend(functions.filter(|f| f.schema == *schema).map(|f| Target {
+                    let is_meant =
+                        |f: &&Arc<FunctionDef>| f.schema == *schema && f.is_of_kind(*kind);
+                    found.extend(functions.filter(is_meant).map(|f| Target {
                         object: Object::Function(f.oid),
                         kind: "function",
                         name: f.name.clone(),
@@ -303,13 +308,18 @@ impl Definition<'_> {
         })
     }
 
-    fn procedure_target(&self, parts: &[String]) -> Result<Target> {
+    fn procedure_target(&self, parts: &[String], types: Option<&[String]>) -> Result<Target> {
         let name = parts.last().map_or("", String::as_str);
         if self.db.procedures().get(name).is_none() {
-            return Err(SqlError::new(
-                "42883",
-                format!("procedure {name} does not exist"),
-            ));
+            let types = self.types_named(types)?;
+            let found = self.found_routine(&(parts.to_vec(), types), 'p');
+            let found = found
+                .map_err(|_| SqlError::new("42883", format!("procedure {name} does not exist")))?;
+            return Ok(Target {
+                object: Object::Function(found.oid),
+                kind: "procedure",
+                name: found.name.clone(),
+            });
         }
         Ok(Target {
             object: Object::Procedure(name.to_owned()),
@@ -318,21 +328,25 @@ impl Definition<'_> {
         })
     }
 
-    /// A function, or a procedure of this name where there is no function.
-    fn function_target(&self, name: &[String], types: Option<&[String]>) -> Result<Target> {
+    fn types_named(&self, types: Option<&[String]>) -> Result<Option<Vec<u32>>> {
         let catalog = self.catalog();
         let type_of = |text: &String| {
             let known = type_of_text(text, self.type_names(&catalog));
             known.map(|(oid, _)| oid)
         };
         let types = types.map(|types| types.iter().map(type_of).collect::<Result<_>>());
-        match self.found_function(&(name.to_vec(), types.transpose()?)) {
+        types.transpose()
+    }
+
+    /// A function, or a procedure of this name where there is no function.
+    fn function_target(&self, name: &[String], types: Option<&[String]>) -> Result<Target> {
+        match self.found_function(&(name.to_vec(), self.types_named(types)?)) {
             Ok(def) => Ok(Target {
                 object: Object::Function(def.oid),
                 kind: "function",
                 name: def.name.clone(),
             }),
-            Err(error) => self.procedure_target(name).map_err(|_| error),
+            Err(error) => self.procedure_target(name, types).map_err(|_| error),
         }
     }
 
@@ -357,7 +371,10 @@ impl Definition<'_> {
                 };
                 (target, "ALTER TYPE")
             }
-            Owned::Procedure(name) => (self.procedure_target(name)?, "ALTER PROCEDURE"),
+            Owned::Procedure(name, types) => (
+                self.procedure_target(name, types.as_deref())?,
+                "ALTER PROCEDURE",
+            ),
             Owned::Function(name, types) => (
                 self.function_target(name, types.as_deref())?,
                 "ALTER FUNCTION",

@@ -24,7 +24,9 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
         ObjectType::OBJECT_INDEX => Dropped::Index,
         ObjectType::OBJECT_SEQUENCE => Dropped::Sequence,
         ObjectType::OBJECT_SCHEMA => Dropped::Schema,
-        ObjectType::OBJECT_FUNCTION => return Ok(function::drop(text)),
+        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_PROCEDURE | ObjectType::OBJECT_ROUTINE => {
+            return Ok(function::drop(text));
+        }
         ObjectType::OBJECT_TRIGGER => return trigger::drop(statement),
         ObjectType::OBJECT_TYPE => {
             return Ok(Statement::Ddl(Ddl::Type(TypeCommand::Drop {

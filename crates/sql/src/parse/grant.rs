@@ -38,11 +38,11 @@ pub enum Targets {
     /// Schemas.
     Schemas(Vec<String>),
     /// Procedures.
-    Procedures(Vec<Vec<String>>),
+    Procedures(Vec<FunctionNamed>),
     /// Functions: their names, and the texts of their arguments' types where they are written.
     Functions(Vec<(Vec<String>, Option<Vec<String>>)>),
     /// All functions in schemas.
-    AllFunctions(Vec<String>),
+    AllFunctions(Vec<String>, char),
     /// The database.
     Database(Vec<String>),
     /// All tables in schemas.
@@ -63,7 +63,7 @@ pub enum Owned {
     /// A schema.
     Schema(String),
     /// A procedure.
-    Procedure(Vec<String>),
+    Procedure(Vec<String>, Option<Vec<String>>),
     /// A function: its name, and the texts of its arguments' types where they are written. A
     /// procedure has the name alone.
     Function(Vec<String>, Option<Vec<String>>),
@@ -127,11 +127,10 @@ fn targets(statement: &GrantStmt) -> Result<Targets> {
         return Ok(match statement.objtype {
             ObjectType::OBJECT_TABLE => Targets::AllTables(last(objects)),
             ObjectType::OBJECT_SEQUENCE => Targets::AllSequences(last(objects)),
-            ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_ROUTINE => {
-                Targets::AllFunctions(last(objects))
-            }
-            // Procedures lie in no schema.
-            _ => Targets::Procedures(Vec::new()),
+            ObjectType::OBJECT_FUNCTION => Targets::AllFunctions(last(objects), 'f'),
+            ObjectType::OBJECT_ROUTINE => Targets::AllFunctions(last(objects), 'r'),
+            // Those of Rust lie in no schema.
+            _ => Targets::AllFunctions(last(objects), 'p'),
         });
     }
     Ok(match statement.objtype {
@@ -139,7 +138,7 @@ fn targets(statement: &GrantStmt) -> Result<Targets> {
         ObjectType::OBJECT_SEQUENCE => Targets::Sequences(objects),
         ObjectType::OBJECT_SCHEMA => Targets::Schemas(last(objects)),
         ObjectType::OBJECT_DATABASE => Targets::Database(last(objects)),
-        ObjectType::OBJECT_PROCEDURE => Targets::Procedures(objects),
+        ObjectType::OBJECT_PROCEDURE => Targets::Procedures(functions(statement)?),
         ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_ROUTINE => {
             Targets::Functions(functions(statement)?)
         }
@@ -187,7 +186,7 @@ fn argument_types(object: Node<'_>) -> Result<Option<Vec<String>>> {
 }
 
 /// A function's name, and its arguments' types where they are said.
-type FunctionNamed = (Vec<String>, Option<Vec<String>>);
+pub type FunctionNamed = (Vec<String>, Option<Vec<String>>);
 
 /// The functions that privileges are for; as [`objects`].
 fn functions(statement: &GrantStmt) -> Result<Vec<FunctionNamed>> {
@@ -210,7 +209,7 @@ pub(super) fn owner(statement: &AlterOwnerStmt) -> Result<Statement> {
     let mut name = node::name(statement.object());
     let owned = match statement.object_type {
         ObjectType::OBJECT_SCHEMA => Owned::Schema(name.pop().unwrap_or_default()),
-        ObjectType::OBJECT_PROCEDURE => Owned::Procedure(name),
+        ObjectType::OBJECT_PROCEDURE => Owned::Procedure(name, argument_types(statement.object())?),
         ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_ROUTINE => {
             Owned::Function(name, argument_types(statement.object())?)
         }

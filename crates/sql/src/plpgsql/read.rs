@@ -245,12 +245,25 @@ impl<'a> Reader<'a> {
                 format!("{} in PL/pgSQL is not supported", word.to_uppercase()),
                 "Write a function, and call it.",
             )),
-            "commit" | "rollback" => Err(SqlError::unsupported(
-                format!("{} in PL/pgSQL is not supported", word.to_uppercase()),
-                "End the transaction in the client.",
-            )),
+            "commit" | "rollback" => self.transaction(word == "commit"),
             _ => self.sql(),
         }
+    }
+
+    /// COMMIT or ROLLBACK.
+    fn transaction(&mut self, commits: bool) -> Result<Kind> {
+        self.source.next();
+        if self.source.take_word("and") {
+            if !self.source.take_word("no") {
+                return Err(SqlError::unsupported(
+                    "AND CHAIN in PL/pgSQL is not supported",
+                    "Leave it out: the next transaction has the settings of the session.",
+                ));
+            }
+            self.source.need_word("chain")?;
+        }
+        self.source.need_symbol(";")?;
+        Ok(Kind::End { commits })
     }
 
     fn label(&mut self) -> Result<Option<Arc<str>>> {

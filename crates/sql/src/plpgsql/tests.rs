@@ -83,7 +83,7 @@ fn what_is_wrong_is_refused() {
         ("declare a constant int := 1; begin a := 2; end", "22005"),
         ("declare a int not null; begin end", "22004"),
         ("begin perform (1; end", "42601"),
-        ("begin commit; end", "0A000"),
+        ("begin commit and chain; end", "0A000"),
         ("begin <<a>> begin continue a; end; end", "42601"),
         ("begin null; end; select 1", "42601"),
         ("", "42601"),

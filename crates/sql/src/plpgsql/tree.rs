@@ -253,6 +253,10 @@ pub(crate) enum Kind {
     /// FETCH into, or MOVE.
     Fetch(usize, Option<Into>),
     Close(usize),
+    /// COMMIT or ROLLBACK.
+    End {
+        commits: bool,
+    },
     Null,
 }
 
@@ -286,6 +290,8 @@ impl Statement {
             Kind::Fetch(_, Some(_)) => "at FETCH",
             Kind::Fetch(_, None) => "at MOVE",
             Kind::Close(_) => "at CLOSE",
+            Kind::End { commits: true } => "at COMMIT",
+            Kind::End { commits: false } => "at ROLLBACK",
             Kind::Null => "at NULL",
         }
     }

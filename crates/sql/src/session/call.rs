@@ -9,6 +9,7 @@ use thermocline_storage::value::Value;
 
 use super::evict::{EVICT_PARAMETERS, evicted_columns, is_eviction};
 use super::prepared::Prepared;
+use super::procedure::columns_of;
 use super::run::Run;
 use super::transaction::Block;
 use super::{Client, Session};
@@ -29,6 +30,9 @@ impl Session {
     ) -> Result<()> {
         if is_eviction(call) {
             return self.evict(call, run, client).await;
+        }
+        if self.calls_body(call) {
+            return Box::pin(self.call_body(call, run, client)).await;
         }
         if self.transaction.block() != Block::None {
             return Err(SqlError::unsupported(
@@ -66,9 +70,16 @@ impl Session {
     }
 
     /// The columns of a CALL's row; `None` if it returns none.
-    pub(super) fn call_columns(&self, call: &Call) -> Result<Option<Arc<[OutputColumn]>>> {
+    pub(super) fn call_columns(
+        &self,
+        call: &Call,
+        declared: &[u32],
+    ) -> Result<Option<Arc<[OutputColumn]>>> {
         if is_eviction(call) {
             return Ok(Some(evicted_columns().into()));
+        }
+        if self.calls_body(call) {
+            return Ok(columns_of(&*self.planned_call(call, declared)?));
         }
         let columns = result_columns(&*self.procedure(call)?);
         Ok((!columns.is_empty()).then(|| columns.into()))
@@ -80,6 +91,12 @@ impl Session {
         let Some(Statement::Call(call)) = &prepared.statement else {
             return Ok(Vec::new());
         };
+        if !is_eviction(call) && self.calls_body(call) {
+            return Ok(self
+                .planned_call(call, &prepared.declared)?
+                .parameters
+                .clone());
+        }
         let wanted: Vec<DataType> = match is_eviction(call) {
             true => EVICT_PARAMETERS.to_vec(),
             false => parameter_types(&*self.procedure(call)?),

@@ -266,6 +266,13 @@ impl SessionContext {
         running.values = None;
     }
 
+    /// Another transaction begins amid a statement.
+    pub(super) fn begin_transaction(&self, catalog: &Arc<Catalog>, began_us: i64) {
+        let mut running = self.running.lock();
+        running.catalog = Arc::clone(catalog);
+        running.transaction_us = began_us;
+    }
+
     /// Changes a setting for the client: SET, RESET, `set_config`.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ pub(super) struct Lookup<'a> {
     pub(super) context: &'a SessionContext,
     /// The variables of the body of PL/pgSQL that the statement stands in.
     pub(super) scope: Option<&'a Scope<'a>>,
+    /// The statement is the query that a CALL stands for.
+    pub(super) is_call: bool,
 }
 
 /// A query and its text.
@@ -177,6 +179,7 @@ impl Lookup<'_> {
         let around = Around {
             variables: self.variables(),
             takes_calls,
+            is_call: self.is_call,
         };
         let (catalog, db) = (&self.catalog, self.db);
         analysis::bind_statement(statement, text, declared, (catalog, db, facts), around)

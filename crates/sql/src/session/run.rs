@@ -77,7 +77,11 @@ impl Session {
         self.triggers.clear();
         // What is to be done at commits has a transaction to be done in.
         let together = !alone || !self.transaction.on_commit.is_empty();
-        if together && self.transaction.block() == Block::None && wants_transaction(statement) {
+        let calls = matches!(statement, Statement::Call(call) if together && self.calls_body(call));
+        if together
+            && self.transaction.block() == Block::None
+            && (calls || wants_transaction(statement))
+        {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let now = now_us();
@@ -136,6 +140,7 @@ impl Session {
             catalog: self.transaction.catalog(&self.engine.db),
             context: &self.context,
             scope: None,
+            is_call: false,
         }
     }
 
@@ -186,7 +191,7 @@ impl Session {
         Ok(())
     }
 
-    async fn run_query(
+    pub(super) async fn run_query(
         &mut self,
         query: &Query,
         planned: &Arc<Planned>,

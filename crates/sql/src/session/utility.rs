@@ -625,7 +625,7 @@ impl Session {
                 .planned
                 .as_ref()
                 .and_then(|planned| planned.columns.clone()),
-            Some(Statement::Call(call)) => self.call_columns(call)?,
+            Some(Statement::Call(call)) => self.call_columns(call, &prepared.declared)?,
             Some(Statement::Execute { name, .. }) => self.statements.known_columns(name)?,
             Some(statement) => command_columns(statement).map(Arc::from),
             None => None,

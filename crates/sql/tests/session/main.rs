@@ -3,6 +3,7 @@
 
 mod advisory;
 mod alter_table;
+mod body_procedures;
 mod by_keys;
 mod by_query;
 mod column_scans;

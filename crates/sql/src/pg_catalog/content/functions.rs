@@ -97,6 +97,16 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
         let inputs = def.arguments.len();
         let with_columns = def.arguments.iter().chain(&def.columns);
         let (all, modes) = match def.columns.is_empty() {
+            false if def.procedure.is_some() => {
+                let parameters = def.parameters();
+                let modes = parameters
+                    .iter()
+                    .map(|(mode, _)| Datum::text(mode.to_string()));
+                (
+                    list(parameters.iter().map(|(_, of)| of.type_oid)),
+                    Datum::array(modes),
+                )
+            }
             true => (Datum::Null, Datum::Null),
             false => {
                 let column = if def.returns_set { "t" } else { "o" };
@@ -123,7 +133,7 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             Datum::Float(100.0),
             rows(def.returns_set),
             Datum::Int(0),
-            Datum::text("f"),
+            Datum::text(if def.procedure.is_some() { "p" } else { "f" }),
             Datum::Bool(def.strict),
             Datum::Bool(def.returns_set),
             Datum::text(match def.volatility {
@@ -142,7 +152,14 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             list(def.types()),
             all,
             modes,
-            names(with_columns.map(|of| of.name.as_deref().unwrap_or(""))),
+            match def.procedure {
+                Some(_) => {
+                    let parameters = def.parameters();
+                    let named = parameters.iter();
+                    names(named.map(|(_, of)| of.name.as_deref().unwrap_or("")))
+                }
+                None => names(with_columns.map(|of| of.name.as_deref().unwrap_or(""))),
+            },
             Datum::text(&def.body),
             session.acl(&Object::Function(def.oid)),
         ])

@@ -44,6 +44,18 @@ fn argument(session: &SystemSession, of: &FunctionArgument, with_default: bool) 
 /// `pg_get_function_arguments`, and `pg_get_function_identity_arguments` without defaults.
 pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) -> Option<String> {
     Some(match known(session, oid)? {
+        Known::Own(def) if def.procedure.is_some() => {
+            let parameters = def.parameters().into_iter();
+            let shown = parameters.map(|(mode, of)| {
+                let mode = match mode {
+                    'o' => "OUT",
+                    'b' => "INOUT",
+                    _ => "IN",
+                };
+                format!("{mode} {}", argument(session, of, with_defaults))
+            });
+            shown.collect::<Vec<_>>().join(", ")
+        }
         Known::Own(def) => {
             let inputs = def
                 .arguments
@@ -158,6 +170,7 @@ pub(super) fn number(session: &SystemSession, text: &str, typed: bool) -> Result
 pub(super) fn result(session: &SystemSession, oid: u32) -> Option<String> {
     let set = |gives_rows: bool| if gives_rows { "SETOF " } else { "" };
     Some(match known(session, oid)? {
+        Known::Own(def) if def.procedure.is_some() => return None,
         Known::Own(def) if def.returns_set && !def.columns.is_empty() => {
             let columns: Vec<String> = def
                 .columns
@@ -193,16 +206,20 @@ pub(super) fn definition(session: &SystemSession, oid: u32) -> Option<String> {
         true => String::new(),
         false => format!("{options}\n"),
     };
-    let mut quote = "$function$".to_owned();
+    let (kind, word) = match def.procedure {
+        Some(_) => ("PROCEDURE", "procedure"),
+        None => ("FUNCTION", "function"),
+    };
+    let mut quote = format!("${word}$");
     while def.body.contains(&quote) {
-        quote = quote.replacen("$function", "$functionx", 1);
+        quote = quote.replacen(word, &format!("{word}x"), 1);
     }
+    let returns = result(session, oid).map_or_else(String::new, |of| format!(" RETURNS {of}\n"));
     Some(format!(
-        "CREATE OR REPLACE FUNCTION {}.{}({})\n RETURNS {}\n LANGUAGE {}\n{options}AS {quote}{}{quote}\n",
+        "CREATE OR REPLACE {kind} {}.{}({})\n{returns} LANGUAGE {}\n{options}AS {quote}{}{quote}\n",
         quote_ident(&def.schema),
         quote_ident(&def.name),
         arguments(session, oid, true)?,
-        result(session, oid)?,
         def.language.name(),
         def.body
     ))

@@ -161,6 +161,7 @@ impl Machine<'_> {
             Kind::Open(slot, rows) => self.open(*slot, rows.as_ref()).await,
             Kind::Fetch(slot, into) => self.fetch(*slot, into.as_ref()).await,
             Kind::Close(slot) => self.close(*slot),
+            Kind::End { commits } => self.end_transaction(*commits).await,
             Kind::ReturnNext(value) => self.return_next(value.as_ref()).await,
             Kind::ReturnQuery(rows) => self.return_query(rows).await,
             _ => Ok(()),

@@ -53,6 +53,11 @@ impl CallsBefore {
         calls.map(|call| (call.function.oid, call.result)).collect()
     }
 
+    /// Whether it is one call.
+    pub(in crate::session) fn is_one(&self) -> bool {
+        self.calls.len() == 1
+    }
+
     /// How many parameters the statement has of its own.
     pub(in crate::session) fn own(&self) -> usize {
         self.own.len()

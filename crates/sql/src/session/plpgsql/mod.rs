@@ -18,11 +18,14 @@
 //! | `control` | blocks, branches and loops |
 //! | `raise` | RAISE, ASSERT, diagnostics, handlers |
 //! | `cursor` | cursors |
+//! | `ending` | COMMIT and ROLLBACK |
+//! | `trigger` | the functions and conditions of triggers |
 
 mod compiled;
 mod control;
 mod cursor;
 mod element;
+mod ending;
 mod frame;
 mod function;
 mod raise;
@@ -60,6 +63,8 @@ pub(super) struct Calls {
     /// When the client's statement has to end.
     pub(super) deadline: Option<Duration>,
     depth: u32,
+    /// The outermost call is a CALL that is no part of a transaction: it may end its own.
+    pub(super) may_end: bool,
     functions: function::KeptFunctions,
     /// What the calls of a statement gave that is to be planned anew.
     made: Option<function::Made>,
@@ -69,6 +74,7 @@ impl Calls {
     /// Another statement of the client begins.
     pub(super) fn begin_statement(&mut self) {
         self.made = None;
+        self.may_end = false;
     }
 }
 
@@ -100,7 +106,10 @@ impl Session {
         let own = self.begin_own();
         let shape = (Arc::from([]), false);
         let nothing = Entry::Arguments(Vec::new());
-        self.call_compiled(&compiled, nothing, shape).await?;
+        self.plpgsql.may_end = own;
+        let ran = self.call_compiled(&compiled, nothing, shape).await;
+        self.plpgsql.may_end = false;
+        ran?;
         if own {
             self.end_implicit().await?;
         }

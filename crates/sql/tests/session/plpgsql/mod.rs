@@ -112,7 +112,7 @@ fn a_block_is_all_or_nothing() {
     assert!(error.starts_with("0A000 "), "{error}");
     // What is not there says so.
     for body in [
-        "begin commit; end",
+        "begin commit and chain; end",
         "begin savepoint a; end",
         "begin copy t to stdout; end",
         "declare a int[]; begin a[1:2] := a; end",
