@@ -95,7 +95,14 @@ impl Parts {
         mode: LockMode,
     ) -> Result<()> {
         let state = txn.state_mut()?;
-        if mode == LockMode::Share {
+        // Who has the table alone does not wait for those who wait for it.
+        let alone = [
+            LockMode::ShareRowExclusive,
+            LockMode::Exclusive,
+            LockMode::AccessExclusive,
+        ];
+        let is_alone = alone.iter().any(|mode| state.locks.has(&table.gate, *mode));
+        if mode == LockMode::Share && !is_alone {
             // Others may read it meanwhile, and not add indexes of theirs.
             let indexes = LockedObject::Indexes(table.def.oid);
             self.lock_object(state, options, indexes, LockMode::Exclusive)

@@ -349,3 +349,23 @@ fn rows_that_others_have_locked_are_skipped_or_refused() {
     );
     holder.tag("rollback");
 }
+
+#[test]
+fn who_has_a_table_alone_adds_indexes_while_others_wait_to_add_theirs() {
+    let server = server();
+    let (mut holder, mut other) = (server.connect(), server.connect());
+    for index in ["create index on t (b)", "create index on t ((a + b))"] {
+        holder.tag("begin");
+        holder.tag("lock table t in access exclusive mode");
+        let waiting = thread::spawn(move || {
+            let made = other.tag("create index on t (b, a)");
+            (other, made)
+        });
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(holder.tag(index), "CREATE INDEX");
+        assert_eq!(holder.tag("commit"), "COMMIT");
+        let (back, made) = waiting.join().expect("the other is answered");
+        assert_eq!(made, "CREATE INDEX");
+        other = back;
+    }
+}
