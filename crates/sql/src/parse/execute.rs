@@ -37,10 +37,30 @@ pub(super) fn call(statement: &CallStmt) -> Result<Statement> {
     let call = statement
         .funccall()
         .ok_or_else(|| SqlError::internal("CALL of nothing"))?;
-    let arguments = call.args().iter().map(argument);
+    let (mut arguments, mut names) = (Vec::new(), Vec::new());
+    for node in call.args().iter() {
+        let given = match node {
+            Node::NamedArgExpr(named) => {
+                let name = named.name().unwrap_or_default().to_owned();
+                if names.contains(&name) {
+                    let message = format!("argument name \"{name}\" used more than once");
+                    return Err(SqlError::new("42601", message));
+                }
+                names.push(name);
+                named.arg()
+            }
+            _ if names.is_empty() => node,
+            _ => {
+                let message = "positional argument cannot follow named argument";
+                return Err(SqlError::new("42601", message));
+            }
+        };
+        arguments.push(argument(given)?);
+    }
     Ok(Statement::Call(Call {
         name: node::strings(call.funcname()),
-        arguments: arguments.collect::<Result<_>>()?,
+        arguments,
+        names,
     }))
 }
 
@@ -54,12 +74,6 @@ fn argument(node: Node<'_>) -> Result<Argument> {
             Some(ConstValue::String(text)) if !constant.isnull => Argument::Text(text.to_owned()),
             _ => Argument::Expression(written::expression(node)?),
         },
-        Node::NamedArgExpr(_) => {
-            return Err(SqlError::unsupported(
-                "arguments by name in CALL are not supported",
-                "Give the arguments in their order.",
-            ));
-        }
         other => Argument::Expression(written::expression(other)?),
     })
 }

@@ -216,6 +216,8 @@ pub struct Call {
     pub name: Vec<String>,
     /// Its arguments.
     pub arguments: Vec<Argument>,
+    /// The names of the last of them, as far as they have any.
+    pub names: Vec<String>,
 }
 
 /// An argument of EXECUTE or CALL.

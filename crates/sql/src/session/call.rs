@@ -125,6 +125,11 @@ impl Session {
             .filter(|procedure| procedure.parameters().len() == call.arguments.len())
             .ok_or_else(|| {
                 let types = vec!["unknown"; call.arguments.len()].join(", ");
+                if !self.functions_named(call).is_empty() {
+                    let message = format!("{}({types}) is not a procedure", call.name.join("."));
+                    let hint = "To call a function, use SELECT.";
+                    return SqlError::new("42809", message).with_hint(hint);
+                }
                 SqlError::new(
                     "42883",
                     format!("procedure {}({types}) does not exist", call.name.join(".")),
@@ -143,6 +148,12 @@ impl Session {
         call: &Call,
         parameters: &[Value],
     ) -> Result<Vec<Value>> {
+        if !call.names.is_empty() {
+            return Err(SqlError::unsupported(
+                "names of arguments of a procedure in Rust are not supported",
+                "Give the arguments in their order.",
+            ));
+        }
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
         let styles = self.context.styles();

@@ -24,6 +24,13 @@ const STALE_PLANS_MAX: u32 = 5;
 impl Session {
     /// The procedures of PL/pgSQL of a name.
     fn procedures_named(&self, call: &Call) -> Vec<Arc<FunctionDef>> {
+        let mut named = self.functions_named(call);
+        named.retain(|def| def.procedure.is_some());
+        named
+    }
+
+    /// The functions and procedures in the catalog that a CALL may mean.
+    pub(super) fn functions_named(&self, call: &Call) -> Vec<Arc<FunctionDef>> {
         let catalog = self.transaction.catalog(&self.engine.db);
         if catalog.functions.is_empty() {
             return Vec::new();
@@ -37,7 +44,6 @@ impl Session {
         let named = schemas
             .iter()
             .flat_map(|schema| catalog.functions_named(schema, name));
-        let named = named.filter(|def| def.procedure.is_some());
         named.cloned().collect()
     }
 
@@ -49,17 +55,11 @@ impl Session {
     /// The query that a CALL stands for: its arguments without those that only come back.
     fn query_of_call(&self, call: &Call, declared: &[u32]) -> Result<Prepared> {
         let given = call.arguments.len();
-        let fits = |def: &&Arc<FunctionDef>| {
-            let parameters = def.parameters();
-            let rest = parameters.get(given..);
-            rest.is_some_and(|rest| rest.iter().all(|(_, of)| of.default.is_some()))
-        };
         let named = self.procedures_named(call);
-        let modes = |def: &Arc<FunctionDef>| -> (bool, Vec<char>) {
-            let modes = def.procedure.iter().flat_map(|modes| modes.chars());
-            (def.columns.is_empty(), modes.take(given).collect())
+        let fitting = |def: &Arc<FunctionDef>| -> Option<(bool, Vec<char>)> {
+            Some((def.columns.is_empty(), modes_of(def, call)?))
         };
-        let mut all = named.iter().filter(fits).map(modes);
+        let mut all = named.iter().filter_map(fitting);
         let shown = call.name.join(".");
         let Some(first) = all.next() else {
             let types = vec!["unknown"; given].join(", ");
@@ -77,14 +77,21 @@ impl Session {
             ));
         }
         let (gives_nothing, modes) = first;
-        let inputs = call.arguments.iter().zip(&modes);
-        let inputs = inputs.filter(|(_, mode)| **mode != 'o');
-        let texts = inputs.map(|(argument, _)| match argument {
-            Argument::Parameter(number) => format!("${number}"),
-            Argument::Text(text) => {
-                format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+        let unnamed = given - call.names.len();
+        let inputs = call.arguments.iter().zip(&modes).enumerate();
+        let inputs = inputs.filter(|(_, (_, mode))| **mode != 'o');
+        let texts = inputs.map(|(place, (argument, _))| {
+            let value = match argument {
+                Argument::Parameter(number) => format!("${number}"),
+                Argument::Text(text) => {
+                    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+                }
+                Argument::Expression(text) => format!("({text})"),
+            };
+            match place.checked_sub(unnamed) {
+                Some(named) => format!("{} => {value}", quote_ident(&call.names[named])),
+                None => value,
             }
-            Argument::Expression(text) => format!("({text})"),
         });
         let name: Vec<String> = call.name.iter().map(|part| quote_ident(part)).collect();
         let text = format!(
@@ -162,6 +169,29 @@ impl Session {
         messages::command_complete(&mut client.out, "CALL");
         Ok(())
     }
+}
+
+/// How the arguments of a CALL go in and out, if the procedure takes them: those without a name in
+/// its order, and what is not given has a default.
+fn modes_of(def: &FunctionDef, call: &Call) -> Option<Vec<char>> {
+    let parameters = def.parameters();
+    let unnamed = call.arguments.len() - call.names.len();
+    let mut given: Vec<usize> = (0..unnamed).collect();
+    for name in &call.names {
+        let place = parameters
+            .iter()
+            .position(|(_, of)| of.name.as_deref() == Some(name.as_str()))?;
+        given.push(place);
+    }
+    let is_given = |place: usize| given.contains(&place);
+    let rest = parameters.iter().enumerate();
+    let mut rest = rest.filter(|(place, _)| !is_given(*place));
+    let times = |place: &usize| given.iter().filter(|other| *other == place).count();
+    if rest.any(|(_, (_, of))| of.default.is_none()) || given.iter().any(|at| times(at) > 1) {
+        return None;
+    }
+    let mode = |place: &usize| Some(parameters.get(*place)?.0);
+    given.iter().map(mode).collect()
 }
 
 /// The columns of a CALL's row; none where it gives nothing.

@@ -31,6 +31,36 @@ fn a_call_is_described_and_takes_parameters() {
 }
 
 #[test]
+fn arguments_are_given_by_name() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create procedure p(inout x int, y int default 3, z text default 'z') language plpgsql as \
+         $$ begin x := x + y; end $$",
+    );
+    for (call, x) in [
+        ("call p(y => 2, x => 1)", "3"),
+        ("call p(1, z => 'a', y => 8)", "9"),
+        ("call p(x => 5)", "8"),
+        ("call p(5, z => 'b')", "8"),
+    ] {
+        assert_eq!(client.rows(call), [x], "{call}");
+    }
+    client.tag("create function f() returns int language sql as 'select 1'");
+    for (call, error) in [
+        ("call p(1, x => 1)", "42883"),
+        ("call p(y => 1)", "42883"),
+        ("call p(q => 1, x => 2)", "42883"),
+        ("call p(x => 1, x => 2)", "42601"),
+        ("call p(x => 1, 2)", "42601"),
+        ("call f()", "42809"),
+    ] {
+        let refused = client.error(call);
+        assert!(refused.starts_with(error), "{call}: {refused}");
+    }
+}
+
+#[test]
 fn what_a_procedure_commits_stays_and_the_rest_goes() {
     let device = Arc::new(SimulatedDevice::new());
     let server = Server::on(&device);
