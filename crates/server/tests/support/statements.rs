@@ -176,7 +176,8 @@ impl Round {
             28..=39 => read(self.by_key()),
             40..=49 => read(self.aggregate()),
             50..=56 => read(self.grouped()),
-            57..=62 => read(self.two_tables()),
+            57..=59 => read(self.two_tables()),
+            60..=62 => read(self.joined_by_key()),
             63..=67 => read(self.whole()),
             68..=71 => read(self.wrong()),
             72..=79 => write(self.insert()),
@@ -403,6 +404,49 @@ impl Round {
                 "select round(n, 2) from r union select round(n, 2) from s order by 1".to_owned()
             }
             _ => format!("select {on} from r union select {on} from s order by 1"),
+        }
+    }
+
+    /// A join of the rows that a key leads to.
+    fn joined_by_key(&mut self) -> String {
+        let (first, data_type) = self.tables[0].key[0];
+        let (second, other_type) = self.tables[1].key[0];
+        let mut value = || self.random.literal(data_type);
+        let condition = match value().len() % 3 {
+            0 => format!("r.{first} = {}", value()),
+            1 => format!("r.{first} in ({}, {})", value(), value()),
+            _ => format!("r.{first} between {} and {}", value(), value()),
+        };
+        let on = match data_type == other_type && self.random.chance(50) {
+            true => format!("s.{second} = r.{first}"),
+            false => {
+                let on = self.random.pick(&["a", "b", "t", "d", "n"]);
+                format!("s.{on} = r.{on}")
+            }
+        };
+        let keys = format!("r.{first}, s.{second}");
+        let all = self
+            .random
+            .pick(&["r.t, s.a, s.n", "s.t, r.b", "r.a, s.d, s.f"]);
+        match self.random.below(6) {
+            0 => format!(
+                "select {all} from r join s on {on} where {condition} order by {keys}, {all}"
+            ),
+            1 => format!(
+                "select {all} from s right join r on {on} and s.f where {condition} order by {keys}, {all} limit 7"
+            ),
+            2 => format!(
+                "select {all} from r left join s on {on} where {condition} and (s.f or s.a is null) order by {keys}, {all}"
+            ),
+            3 => {
+                format!("select count(*), max(s.a), min(r.t) from r, s where {on} and {condition}")
+            }
+            4 => format!(
+                "select r.a, r.t from r where {condition} and not exists (select from s where {on} and s.b > 0) order by r.{first}, 1, 2"
+            ),
+            _ => format!(
+                "select distinct s.a, r.b from r join s on {on} where {condition} order by 1, 2 offset 1"
+            ),
         }
     }
 
