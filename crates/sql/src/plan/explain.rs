@@ -93,10 +93,7 @@ impl ShortPlan {
                         inner.pop();
                         lines.extend(inner.into_iter().map(|line| format!("  {line}")));
                     }
-                    InsertSource::Analytical(query) => {
-                        let found = format!("Analytical Query  ({})", query.reason);
-                        lines.push(indented(1, &found));
-                    }
+                    InsertSource::Analytical(query) => explain_query(query, 1, &mut lines),
                 }
             }
             Self::Update(update) => {

@@ -148,7 +148,7 @@ impl Session {
     }
 
     /// The rows of a query that indexes lead to; none if they are too many for that.
-    async fn looked_up(
+    pub(super) async fn looked_up(
         &mut self,
         plan: &ShortPlan,
         parameters: &[Value],

@@ -1,10 +1,11 @@
-//! INSERT … SELECT whose query the short path does not run: its rows come from
-//! the analytical side, in batches, and are stored as those of a COPY are. All
-//! of it is one transaction; the query does not see what is stored.
+//! INSERT … SELECT whose query is more than one over a table: its rows come from where indexes
+//! lead, or from the analytical side in batches, and are stored as those of a COPY are. All of it
+//! is one transaction; the query does not see what is stored.
 
 use crate::typed::held;
 use std::sync::Arc;
 
+use thermocline_engine::give_way;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -37,10 +38,26 @@ impl Session {
         let used = parameters
             .get(..typed.parameters.len())
             .unwrap_or(parameters);
-        let mut stream = self.start_analytical(typed, &catalog, used).await?;
-        let stored = self
-            .store_stream(&mut stream, target, &types, parameters, rows)
-            .await?;
+        let found = match &query.short {
+            Some(plan) => self.looked_up(plan, used).await?,
+            None => None,
+        };
+        let stored = match found {
+            Some(found) => {
+                let mut stored = 0;
+                for batch in found.chunks(BATCH_ROWS) {
+                    give_way().await;
+                    let stores = self.store_found(batch, target, &types, parameters, rows);
+                    stored += stores.await?;
+                }
+                stored
+            }
+            None => {
+                let mut stream = self.start_analytical(typed, &catalog, used).await?;
+                self.store_stream(&mut stream, target, &types, parameters, rows)
+                    .await?
+            }
+        };
         if own {
             self.end_implicit().await?;
         }
@@ -65,25 +82,39 @@ impl Session {
             if batch.is_empty() {
                 break;
             }
-            let now_us = self.context.transaction_us();
-            let Self {
-                transaction,
-                context,
-                ..
-            } = self;
-            let styles = context.styles();
-            let mut exec = ExecContext {
-                db: &db,
-                txn: transaction.of_block(&db),
-                options: &options,
-                now_us,
-                session: &**context,
-                styles: &styles,
-                may_leave: false,
-            };
-            stored += exec::insert_rows(target, types, &batch, &mut exec, parameters, rows).await?;
+            let stores = self.store_found(&batch, target, types, parameters, rows);
+            stored += stores.await?;
         }
         Ok(stored)
+    }
+
+    /// Stores some rows.
+    async fn store_found(
+        &mut self,
+        batch: &[Vec<Value>],
+        target: &InsertTarget,
+        types: &[DataType],
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<u64> {
+        let (db, options) = (Arc::clone(&self.engine.db), self.options());
+        let now_us = self.context.transaction_us();
+        let Self {
+            transaction,
+            context,
+            ..
+        } = self;
+        let styles = context.styles();
+        let mut exec = ExecContext {
+            db: &db,
+            txn: transaction.of_block(&db),
+            options: &options,
+            now_us,
+            session: &**context,
+            styles: &styles,
+            may_leave: false,
+        };
+        exec::insert_rows(target, types, batch, &mut exec, parameters, rows).await
     }
 }
 

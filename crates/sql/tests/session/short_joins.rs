@@ -478,8 +478,8 @@ fn rights_are_asked_for_all_tables_of_a_join() {
     }
 }
 
-/// A change of the rows of the first table that the others find.
-fn change_of(asked: &Asked, deletes: bool) -> String {
+/// A change of the rows of the first table that the others find, or rows made of all.
+fn change_of(asked: &Asked, form: usize) -> String {
     let mut asked = asked.clone();
     asked.written = true;
     for joined in &mut asked.joined {
@@ -488,11 +488,16 @@ fn change_of(asked: &Asked, deletes: bool) -> String {
     let (tables, from, filter) = parts(&asked);
     let (first, others) = from.split_once(", ").unwrap_or((&from, ""));
     let last = TABLES[tables[0]].1[3];
-    match (deletes, others) {
-        (true, "") => format!("delete from {first} where {filter} returning r0.*"),
-        (true, _) => format!("delete from {first} using {others} where {filter} returning r0.*"),
-        (false, "") => format!("update {first} set {last} = 'new' where {filter} returning r0.*"),
-        (false, _) => {
+    match (form, others) {
+        (0, _) => format!(
+            "insert into made select {}, {}, r0.t from {from} where {filter} returning *",
+            column(&tables, 0, 0),
+            column(&tables, tables.len() - 1, 1)
+        ),
+        (1, "") => format!("delete from {first} where {filter} returning r0.*"),
+        (1, _) => format!("delete from {first} using {others} where {filter} returning r0.*"),
+        (_, "") => format!("update {first} set {last} = 'new' where {filter} returning r0.*"),
+        (_, _) => {
             format!("update {first} set {last} = 'new' from {others} where {filter} returning r0.*")
         }
     }
@@ -503,6 +508,7 @@ fn changes_whose_rows_a_join_finds_are_those_of_the_analytical_path() {
     let server = Server::new();
     let mut client = server.connect();
     filled(&mut client);
+    client.tag("create table made (one bigint, two bigint, t text)");
     let mut other = server.connect();
     other.tag("set thermocline.path = analytical");
     let state = RefCell::new((client, other, 0, 0));
@@ -514,12 +520,12 @@ fn changes_whose_rows_a_join_finds_are_those_of_the_analytical_path() {
     });
     let steps = (
         asked(),
-        any::<bool>(),
+        0usize..3,
         select(vec!["", " isolation level read committed"]),
     );
-    let ran = runner.run(&steps, |(asked, deletes, level)| {
+    let ran = runner.run(&steps, |(asked, form, level)| {
         let (client, other, short, all) = &mut *state.borrow_mut();
-        let change = change_of(&asked, deletes);
+        let change = change_of(&asked, form);
         let plan = client.rows(&format!("explain {change}")).join("\n");
         let answers = [client, other].map(|client| {
             client.tag(&format!("begin{level}"));
