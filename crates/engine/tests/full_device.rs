@@ -6,7 +6,7 @@ mod fixture;
 use std::sync::Arc;
 
 use fixture::*;
-use thermocline_device::{Device, SimulatedDevice};
+use thermocline_device::{Device, OpenMode, SimulatedDevice};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{Change, Config, Database, Isolation, RunOptions, block_on};
 
@@ -14,12 +14,16 @@ const SEGMENT_BYTES: u64 = 1 << 20;
 const RESERVE_BYTES: u64 = 4 << 20;
 
 fn open_it(device: &SimulatedDevice) -> Arc<Database> {
+    open_with(device, RESERVE_BYTES)
+}
+
+fn open_with(device: &SimulatedDevice, reserve_bytes: u64) -> Arc<Database> {
     let mut config = Config::new(Arc::new(device.clone()))
         .memory_limit(64 << 30)
         .partitions(2);
     config.background = false;
     config.log_segment_bytes = SEGMENT_BYTES;
-    config.disk_reserve_bytes = RESERVE_BYTES;
+    config.disk_reserve_bytes = reserve_bytes;
     Database::open(config).expect("opens")
 }
 
@@ -219,4 +223,19 @@ fn what_others_take_of_a_full_device_is_not_missed() {
     drop(t);
     ddl(&db, Change::DropTable(oid)).expect("drops");
     goes_on(&device, db, end, 0);
+}
+
+#[test]
+fn the_reserve_is_as_large_as_the_setting_says() {
+    let device = SimulatedDevice::new();
+    let held = || {
+        let file = device.open("reserve", OpenMode::Existing);
+        file.map_or(0, |file| file.len().expect("says"))
+    };
+    for bytes in [RESERVE_BYTES, 2 * RESERVE_BYTES, RESERVE_BYTES / 2, 0] {
+        let db = open_with(&device, bytes);
+        assert_eq!(held(), bytes);
+        db.close().expect("closes");
+        assert_eq!(held(), bytes);
+    }
 }

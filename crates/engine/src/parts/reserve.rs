@@ -18,6 +18,9 @@ use crate::format::manifest::RESERVE;
 /// It is taken for the first time where at least so many times its size is free.
 const FREE_TIMES: u64 = 4;
 
+/// Others find as much free as one part of so many, after it has taken what there is.
+const LEFT_PARTS: u64 = 8;
+
 /// Of what it wants, compaction may have one part of so many.
 const COMPACTION_PARTS: u64 = 8;
 
@@ -85,18 +88,21 @@ impl Reserve {
         self.give_for(bytes, least) || self.kept.leaves(bytes)
     }
 
-    /// Takes what is wanted, if the device has it; for the first time if it has plenty. Of what it
-    /// had before it takes what there is. One that has nothing, or fails, is no error here: who
+    /// Takes what is wanted, and gives back what is more, if the device has it; for the first time if
+    /// it has plenty. Of what it had before it takes what there is. One that has nothing, or fails, is no error here: who
     /// needs its space next will hear.
     pub fn take(&self) {
         let mut held = self.held.lock();
         let has = held.unwrap_or(0);
-        let missing = self.wanted.saturating_sub(has);
+        if has > self.wanted {
+            return self.set_file(&mut held, OpenMode::Existing, self.wanted);
+        }
+        let missing = self.wanted - has;
         let Ok(free) = self.device.free_bytes() else {
             return;
         };
         let takes = match *held {
-            Some(_) => missing.min(free.saturating_sub(BESIDE_BYTES)),
+            Some(_) => missing.min(free.saturating_sub(self.wanted / LEFT_PARTS)),
             None if free >= missing.saturating_mul(FREE_TIMES) => missing,
             None => 0,
         };
