@@ -9,6 +9,7 @@
 //! then.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_device::{Device, KeptSpace, OpenMode};
@@ -17,9 +18,6 @@ use crate::format::manifest::RESERVE;
 
 /// It is taken for the first time where at least so many times its size is free.
 const FREE_TIMES: u64 = 4;
-
-/// Others find as much free as one part of so many, after it has taken what there is.
-const LEFT_PARTS: u64 = 8;
 
 /// Of what it wants, compaction may have one part of so many.
 const COMPACTION_PARTS: u64 = 8;
@@ -48,6 +46,8 @@ pub(crate) struct Reserve {
     wanted: u64,
     /// Bytes of the file, if there is one.
     held: Mutex<Option<u64>>,
+    /// The most that it had.
+    most: AtomicU64,
     kept: Arc<KeptSpace>,
 }
 
@@ -58,6 +58,7 @@ impl Reserve {
             .open(RESERVE, OpenMode::Existing)
             .and_then(|file| file.len());
         let reserve = Reserve {
+            most: AtomicU64::new(found.as_ref().copied().unwrap_or(0)),
             held: Mutex::new(found.ok()),
             kept: Arc::new(KeptSpace::new(device.clone())),
             device,
@@ -88,8 +89,8 @@ impl Reserve {
         self.give_for(bytes, least) || self.kept.leaves(bytes)
     }
 
-    /// Takes what is wanted, and gives back what is more, if the device has it; for the first time if
-    /// it has plenty. Of what it had before it takes what there is. One that has nothing, or fails, is no error here: who
+    /// Takes what is wanted where the device has plenty, and up to what it had where it has not; gives
+    /// back what is more. One that has nothing, or fails, is no error here: who
     /// needs its space next will hear.
     pub fn take(&self) {
         let mut held = self.held.lock();
@@ -101,11 +102,12 @@ impl Reserve {
         let Ok(free) = self.device.free_bytes() else {
             return;
         };
-        let takes = match *held {
-            Some(_) => missing.min(free.saturating_sub(self.wanted / LEFT_PARTS)),
-            None if free >= missing.saturating_mul(FREE_TIMES) => missing,
-            None => 0,
+        let takes = match free >= missing.saturating_mul(FREE_TIMES) {
+            true => missing,
+            // What others would take at once, and what this process had.
+            false => self.most.load(Ordering::Relaxed).saturating_sub(has),
         };
+        let takes = takes.min(missing).min(free.saturating_sub(BESIDE_BYTES));
         if takes > 0 {
             self.set_file(&mut held, OpenMode::Create, has + takes);
         }
@@ -136,6 +138,7 @@ impl Reserve {
         let file = self.device.open(RESERVE, mode);
         if file.and_then(|file| file.set_len(bytes)).is_ok() {
             *held = Some(bytes);
+            self.most.fetch_max(bytes, Ordering::Relaxed);
         }
         self.keep_the_rest(*held);
     }
