@@ -239,3 +239,44 @@ fn the_reserve_is_as_large_as_the_setting_says() {
         assert_eq!(held(), bytes);
     }
 }
+
+#[test]
+fn a_record_larger_than_the_reserve_is_refused_and_keeps_no_other_out() {
+    for (rows, fits) in [(1000, true), (6000, false)] {
+        let device = SimulatedDevice::new();
+        let db = open_it(&device);
+        let t = make_table(&db, "going", IndexKind::Hash);
+        for id in 0..rows {
+            insert_lazily(&db, &t, id, &text(id)).expect("inserts");
+        }
+        let change = Change::CreateIndex {
+            table: t.def.oid,
+            index: value_index(&db, IndexKind::BTree, false),
+        };
+        ddl(&db, change).expect("the index is made");
+        drop(t);
+        make_table(&db, "kept", IndexKind::Hash);
+        block_on(db.checkpoint()).expect("checkpoints");
+        leave(&device, 1 << 20);
+        let end = fill(&db, "kept", 0);
+        leave(&device, 0);
+        let t = table(&db, "going");
+        let mut txn = db.begin(Isolation::Serializable, false);
+        for id in 0..rows - 1 {
+            let deleted = in_txn(&mut txn, &db, |access| delete_in(access, &t, id));
+            assert!(deleted.expect("deletes"));
+        }
+        let committed = block_on(db.commit(txn, &RunOptions::new()));
+        let sqlstate = committed.err().map(|error| error.sqlstate());
+        assert!(
+            sqlstate.is_none() || sqlstate == Some("53100"),
+            "{sqlstate:?}"
+        );
+        println!("{rows} rows, {fits}: {sqlstate:?}");
+        assert!(delete(&db, &t, rows - 1).expect("one row is deleted"));
+        let oid = t.def.oid;
+        drop(t);
+        ddl(&db, Change::DropTable(oid)).expect("drops");
+        goes_on(&device, db, end, 0);
+    }
+}

@@ -48,8 +48,18 @@ impl Parts {
     fn append_reserved(&self, pieces: &[&[u8]]) -> std::result::Result<Lsn, LogFailed> {
         match self.log.append_reserved(pieces) {
             Err(LogFailed::StorageFull) => {
-                let bytes = self.settings.segment_bytes();
-                self.reserve.allows(SpaceUse::MakingRoom, bytes);
+                let segment = self.settings.segment_bytes();
+                let record: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+                // One that is too large for a usual segment gets one of its own, too. Accepted and
+                // without room it would keep all others out.
+                let own = if record > segment / 2 {
+                    record + record / 8
+                } else {
+                    0
+                };
+                if !self.reserve.allows(SpaceUse::MakingRoom, segment + own) {
+                    return Err(LogFailed::StorageFull);
+                }
                 self.log.prepare_now();
                 self.log.append_reserved(pieces)
             }

@@ -89,9 +89,9 @@ impl Reserve {
         self.give_for(bytes, least) || self.kept.leaves(bytes)
     }
 
-    /// Takes what is wanted where the device has plenty, and up to what it had where it has not; gives
-    /// back what is more. One that has nothing, or fails, is no error here: who
-    /// needs its space next will hear.
+    /// Takes what is wanted where the device has plenty, and up to what it had where it has not;
+    /// gives back what is more. A device that has nothing, or fails, is no error: who needs its
+    /// space next will hear.
     pub fn take(&self) {
         let mut held = self.held.lock();
         let has = held.unwrap_or(0);
@@ -104,7 +104,7 @@ impl Reserve {
         };
         let takes = match free >= missing.saturating_mul(FREE_TIMES) {
             true => missing,
-            // What others would take at once, and what this process had.
+            // Others would take it at once.
             false => self.most.load(Ordering::Relaxed).saturating_sub(has),
         };
         let takes = takes.min(missing).min(free.saturating_sub(BESIDE_BYTES));

@@ -19,7 +19,7 @@ use crate::bind::SMALL_TABLE_ROWS;
 use crate::error::{Result, SqlError};
 use crate::expr::EvalContext;
 use crate::output::RowWriter;
-use crate::plan::{RowLock, Source};
+use crate::plan::{LockMode, LockedRows, RowLock, Source};
 
 /// Whether a change of these rows is done in parts.
 pub(super) fn is_wanted(source: &Source, context: &ExecContext<'_>) -> bool {
@@ -145,8 +145,7 @@ fn admits(source: &Source, row: &TupleRow<'_>, evaluation: &EvalContext<'_>) -> 
     }
 }
 
-/// Finds the rows of a snapshot that qualify, then locks them in parts, looks again whether they
-/// qualify, and shows them, until no other is wanted.
+/// Finds the rows of a snapshot that qualify, locks them, and shows them, until no other is wanted.
 pub(super) async fn lock(
     source: &Source,
     lock: RowLock,
@@ -156,6 +155,50 @@ pub(super) async fn lock(
     rows: &mut RowWriter,
 ) -> Result<()> {
     let table = &source.table;
+    each_locked(source, lock, context, evaluation, |locked| {
+        for found in locked {
+            let tuple = &found.tuple;
+            if sink.row(&TupleRow { table, tuple }, rows)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+    .await?;
+    sink.finish(rows)
+}
+
+/// Finds the rows of a snapshot that qualify, locks them, and gives them.
+pub(super) async fn find_locked(
+    source: &Source,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    charge: &mut Charge,
+) -> Result<Vec<FoundRow>> {
+    let lock = RowLock {
+        mode: LockMode::Update,
+        locked: LockedRows::Wait,
+    };
+    let mut found = Vec::new();
+    each_locked(source, lock, context, evaluation, |locked| {
+        charge.grow(bytes_of(locked))?;
+        found.append(locked);
+        Ok(ControlFlow::Continue(()))
+    })
+    .await?;
+    Ok(found)
+}
+
+/// Finds the rows of a snapshot that qualify, then locks them in parts, and gives each part to
+/// `take`, as far as its rows qualify still.
+async fn each_locked(
+    source: &Source,
+    lock: RowLock,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    mut take: impl FnMut(&mut Vec<FoundRow>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let table = &source.table;
     let mut found: Vec<RowId> = Vec::new();
     let find = |row, _: &TupleRow<'_>| {
         found.push(row);
@@ -163,7 +206,7 @@ pub(super) async fn lock(
     };
     scan_rows(source, context, evaluation, false, find).await?;
     let mut left = found.as_slice();
-    let mut locked: Vec<Vec<u8>> = Vec::new();
+    let mut locked: Vec<FoundRow> = Vec::new();
     while let Some(first) = left.first() {
         let (db, options) = (context.db, context.options);
         let body = |access: &mut Access<'_>| -> std::result::Result<usize, Stop> {
@@ -179,60 +222,6 @@ pub(super) async fn lock(
                     && let Some(tuple) = access.tuple(table, *row)?
                     && admits(source, &TupleRow { table, tuple }, evaluation)?
                 {
-                    locked.push(tuple.to_vec());
-                }
-                if pace.row()? {
-                    break;
-                }
-            }
-            Ok(seen)
-        };
-        let scope = Scope::One(first.partition());
-        let seen = run(db, context.txn.as_deref_mut(), options, scope, body).await?;
-        for tuple in &locked {
-            if sink.row(&TupleRow { table, tuple }, rows)?.is_break() {
-                left = &[];
-            }
-        }
-        left = left.get(seen..).unwrap_or_default();
-        give_way().await;
-    }
-    sink.finish(rows)
-}
-
-/// Finds the rows of a snapshot that qualify, then locks them in parts, and gives those that
-/// qualify still.
-pub(super) async fn find_locked(
-    source: &Source,
-    context: &mut ExecContext<'_>,
-    evaluation: &EvalContext<'_>,
-    charge: &mut Charge,
-) -> Result<Vec<FoundRow>> {
-    let table = &source.table;
-    let mut rows: Vec<RowId> = Vec::new();
-    let find = |row, _: &TupleRow<'_>| {
-        rows.push(row);
-        Ok(ControlFlow::Continue(()))
-    };
-    scan_rows(source, context, evaluation, false, find).await?;
-    let mut left = rows.as_slice();
-    let mut found = Vec::new();
-    while let Some(first) = left.first() {
-        let (db, options) = (context.db, context.options);
-        let mut locked = Vec::new();
-        let body = |access: &mut Access<'_>| -> std::result::Result<usize, Stop> {
-            locked.clear();
-            let mut pace = Pace::new(db, options, false);
-            let mut seen = 0;
-            for row in left.iter().take(CHUNK_ROWS_MAX) {
-                if row.partition() != first.partition() {
-                    break;
-                }
-                seen += 1;
-                access.lock(table, *row)?;
-                if let Some(tuple) = access.tuple(table, *row)?
-                    && admits(source, &TupleRow { table, tuple }, evaluation)?
-                {
                     locked.push(FoundRow::new(*row, tuple));
                 }
                 if pace.row()? {
@@ -243,12 +232,13 @@ pub(super) async fn find_locked(
         };
         let scope = Scope::One(first.partition());
         let seen = run(db, context.txn.as_deref_mut(), options, scope, body).await?;
-        charge.grow(bytes_of(&locked))?;
-        found.append(&mut locked);
+        if take(&mut locked)?.is_break() {
+            break;
+        }
         left = left.get(seen..).unwrap_or_default();
         give_way().await;
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Calls `change` in the engine for each row that qualifies; returns how many

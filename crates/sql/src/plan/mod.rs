@@ -1,5 +1,5 @@
 //! Plans: what a bound statement does, with its access path chosen. A plan
-//! holds no names and no text. It is shared by all executions of a prepared
+//! is run without names and texts; it keeps some for EXPLAIN. It is shared by all executions of a prepared
 //! statement and stays valid as long as the catalog version it was bound for.
 
 mod by_key;

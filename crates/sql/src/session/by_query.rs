@@ -18,7 +18,7 @@ use thermocline_storage::value::Value;
 use super::Session;
 use super::run::OUT_OF_MEMORY;
 use crate::error::Result;
-use crate::exec::{self, ExecContext};
+use crate::exec;
 use crate::expr::{CastPath, Datum};
 use crate::output::RowWriter;
 use crate::plan::{ByQuery, ReadQuery, ShortPlan};
@@ -156,24 +156,10 @@ impl Session {
         if self.context.settings(|settings| settings.analytical_only()) {
             return Ok(None);
         }
-        let (db, options) = (Arc::clone(&self.engine.db), self.options());
-        let (now_us, styles) = (self.context.transaction_us(), self.context.styles());
+        let (options, styles) = (self.options(), self.context.styles());
         let charge = self.account.nothing(ChargeKind::Result);
         let mut rows = RowWriter::values().charged(charge);
-        let Self {
-            transaction,
-            context,
-            ..
-        } = self;
-        let mut exec = ExecContext {
-            db: &db,
-            txn: transaction.of_block(&db),
-            options: &options,
-            now_us,
-            session: &**context,
-            styles: &styles,
-            may_leave: true,
-        };
+        let mut exec = self.execution(&options, &styles, true);
         match exec::execute(plan, &mut exec, parameters, &mut rows).await {
             Ok(_) => Ok(Some(rows.take_values())),
             Err(error) if error.takes_long || error.sqlstate == OUT_OF_MEMORY => Ok(None),
@@ -189,9 +175,7 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        let db = Arc::clone(&self.engine.db);
         let options = self.options();
-        let now_us = self.context.transaction_us();
         let mut given = parameters.to_vec();
         given.resize(own_parameters, Value::Null);
         let styles = self.context.styles();
@@ -208,20 +192,7 @@ impl Session {
                 count += changed.await?;
                 continue;
             }
-            let Self {
-                transaction,
-                context,
-                ..
-            } = self;
-            let mut exec = ExecContext {
-                db: &db,
-                txn: transaction.of_block(&db),
-                options: &options,
-                now_us,
-                session: &**context,
-                styles: &styles,
-                may_leave: false,
-            };
+            let mut exec = self.execution(&options, &styles, false);
             count += exec::execute(by_key, &mut exec, &given, rows).await?;
         }
         Ok(count)

@@ -21,7 +21,7 @@ use crate::bind::{self, BindContext};
 use crate::copy::{CopyDecoder, CopyEncoder, CopyFile, CopyFormat, CopyOptions, Record};
 use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
-use crate::exec::{self, ExecContext};
+use crate::exec;
 use crate::expr::{EvalContext, Expr};
 use crate::messages;
 use crate::output::RowWriter;
@@ -334,22 +334,7 @@ impl Session {
 
     async fn store_rows(&mut self, incoming: &Incoming, batch: &[Vec<Value>]) -> Result<u64> {
         let options = self.options();
-        let now_us = self.context.transaction_us();
-        let Self {
-            engine,
-            transaction,
-            context,
-            ..
-        } = self;
-        let mut exec = ExecContext {
-            db: &engine.db,
-            txn: transaction.of_block(&engine.db),
-            options: &options,
-            now_us,
-            session: &**context,
-            styles: &incoming.styles,
-            may_leave: false,
-        };
+        let mut exec = self.execution(&options, &incoming.styles, false);
         let mut nothing = RowWriter::values();
         exec::insert_rows(
             &incoming.target,

@@ -12,7 +12,7 @@ use thermocline_storage::value::Value;
 use super::Session;
 use super::analytical::AnalyticalRows;
 use crate::error::Result;
-use crate::exec::{self, ExecContext};
+use crate::exec;
 use crate::output::{OutputColumn, RowWriter};
 use crate::plan::{InsertTarget, ReadQuery};
 
@@ -97,23 +97,8 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        let (db, options) = (Arc::clone(&self.engine.db), self.options());
-        let now_us = self.context.transaction_us();
-        let Self {
-            transaction,
-            context,
-            ..
-        } = self;
-        let styles = context.styles();
-        let mut exec = ExecContext {
-            db: &db,
-            txn: transaction.of_block(&db),
-            options: &options,
-            now_us,
-            session: &**context,
-            styles: &styles,
-            may_leave: false,
-        };
+        let (options, styles) = (self.options(), self.context.styles());
+        let mut exec = self.execution(&options, &styles, false);
         exec::insert_rows(target, types, batch, &mut exec, parameters, rows).await
     }
 }

@@ -415,6 +415,17 @@ impl Session {
             return boxed(self.run_in_session(plan, styles, parameters, rows)).await;
         }
         let options = self.options();
+        let mut exec = self.execution(&options, styles, may_leave);
+        exec::execute(plan, &mut exec, parameters, rows).await
+    }
+
+    /// What a plan of the short path is run with, as a part of the session's transaction.
+    pub(super) fn execution<'a>(
+        &'a mut self,
+        options: &'a RunOptions,
+        styles: &'a Styles,
+        may_leave: bool,
+    ) -> ExecContext<'a> {
         let now_us = self.context.transaction_us();
         let Self {
             engine,
@@ -422,16 +433,15 @@ impl Session {
             context,
             ..
         } = self;
-        let mut exec = ExecContext {
+        ExecContext {
             db: &engine.db,
             txn: transaction.of_block(&engine.db),
-            options: &options,
+            options,
             now_us,
             session: &**context,
             styles,
             may_leave,
-        };
-        exec::execute(plan, &mut exec, parameters, rows).await
+        }
     }
 
     /// Runs a plan with a query or a cursor within.
