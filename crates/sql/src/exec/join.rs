@@ -118,7 +118,7 @@ impl Loops<'_, '_> {
         };
         loop {
             let mut seen = 0;
-            self.fill(first, source, keys, context, access, rows, &mut |_| {
+            self.fill(first, source, keys, context, access, rows, || {
                 seen += 1;
                 (seen > tried, seen >= wanted)
             })?;
@@ -153,7 +153,7 @@ impl Loops<'_, '_> {
         context: &EvalContext<'_>,
         access: &mut Access<'_>,
         rows: &mut RowWriter,
-        takes: &mut dyn FnMut(usize) -> (bool, bool),
+        mut takes: impl FnMut() -> (bool, bool),
     ) -> std::result::Result<(), Stop> {
         level.clear();
         let Level { bytes, ends, found } = level;
@@ -166,7 +166,7 @@ impl Loops<'_, '_> {
             found,
             &mut self.pace,
             |_, row| {
-                let (is_wanted, is_last) = takes(ends.len());
+                let (is_wanted, is_last) = takes();
                 if is_wanted {
                     bytes.extend_from_slice(row.tuple);
                     ends.push(bytes.len());
@@ -195,6 +195,8 @@ impl Loops<'_, '_> {
         let ([step, behind @ ..], [level, deeper @ ..]) = (steps, levels) else {
             return Ok(self.sink.row(outer, rows)?);
         };
+        // A look that finds nothing takes its time, too.
+        self.pace.row_or_leave()?;
         let source = &step.source;
         let within = EvalContext {
             outer: Some(outer),
@@ -203,7 +205,7 @@ impl Loops<'_, '_> {
         let keys = Keys::of(source, &within)?;
         let asks = matches!(step.kind, StepKind::Semi | StepKind::Anti);
         let mut any = false;
-        self.fill(level, source, &keys, &within, access, rows, &mut |_| {
+        self.fill(level, source, &keys, &within, access, rows, || {
             any = true;
             (!asks, asks)
         })?;

@@ -77,6 +77,9 @@ impl Session {
             let count = match answer {
                 Answer::Whole(count) => count,
                 Answer::Stream(mut stream) => {
+                    if matches!(planned.bound.plan, Plan::Short(_)) {
+                        lines.push("Path taken: analytical, after a try".to_owned());
+                    }
                     let options = self.options();
                     let mut count = 0;
                     loop {

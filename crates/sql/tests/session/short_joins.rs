@@ -420,6 +420,24 @@ fn a_join_of_many_rows_goes_on_elsewhere() {
     }
     let explained = client.rows(&format!("explain analyze {sql}")).join("\n");
     assert!(explained.contains("Rows: 1"), "{explained}");
+    assert!(explained.contains("Path taken: analytical"), "{explained}");
+    // So does one that looks often and finds nothing.
+    let list = |numbers: std::ops::Range<i32>| {
+        let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+        numbers.join(", ")
+    };
+    let looks = format!(
+        "select count(*) from one join two on two.id in ({}) where one.id in ({})",
+        list(100_000..102_000),
+        list(1..200)
+    );
+    assert_eq!(client.rows(&looks), ["0"]);
+    let explained = client.rows(&format!("explain analyze {looks}")).join("\n");
+    let left = explained.contains("Path taken: analytical");
+    assert!(left && explained.contains("Nested Loop"), "{explained}");
+    let explained = client
+        .rows("explain analyze select 1 from one join two on two.id = one.id where one.id = 5");
+    assert!(!explained.join(" ").contains("Path taken"), "{explained:?}");
     let rows = client.rows("select one.id, two.id from one join two on two.one = one.id where one.id > 0 and one.id < 4000");
     assert_eq!(rows.len(), 59_980);
 }
