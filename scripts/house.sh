@@ -28,4 +28,4 @@ echo "| open fields of a table's rows | $(open_fields $SRC/rows/row_state.rs Tab
 echo "| files with impl Database | $(grep -rlE '^impl.* Database( |$)' $SRC | wc -l) |"
 echo "| writes of a row's word outside row_state | $(grep -rnE 'directory(\(\)|_mut\(\))?\.(set|set_unsaved|restore|release)\(' $SRC | grep -cv row_state || true) |"
 echo "| files that know S3-FIFO | $(policy_files S3Fifo) |"
-echo "| lines of engine and storage | $(find $SRC crates/storage/src -name '*.rs' -exec cat {} + | wc -l) |"
+echo "| lines of engine, storage and values | $(find $SRC crates/storage/src crates/values/src -name '*.rs' -exec cat {} + | wc -l) |"

@@ -18,8 +18,8 @@ use thermocline_engine::{
     Call, Change, Config, Database, Error, Isolation, Procedure, Procedures, Reach, Result,
     RunOptions, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 const WAREHOUSES: i64 = 64;
 const ITEMS: i64 = 500;

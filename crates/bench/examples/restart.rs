@@ -26,8 +26,8 @@ use thermocline_engine::{
     Change, ColumnDef, Config, Database, IndexDef, IndexKind, Isolation, RunOptions, Scope,
     SequenceDef, Table, TableDef, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 const THREADS: i64 = 2;
 /// Rows read after the first one.

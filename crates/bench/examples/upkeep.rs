@@ -26,8 +26,8 @@ use thermocline_engine::{
     Change, ColumnDef, Config, CountersReading, Database, IndexDef, IndexKind, Isolation,
     RunOptions, Scope, Table, TableDef, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 const ROW_BYTES: usize = 1000;
 const THREADS: u64 = 2;

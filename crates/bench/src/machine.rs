@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use thermocline_storage::text_format;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::text_format;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const EPOCH_2000_SECONDS: i64 = 946_684_800;

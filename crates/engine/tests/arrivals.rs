@@ -18,7 +18,7 @@ use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{
     Change, Config, Database, Error, Isolation, Result, RunOptions, Scope, Table, TryGet, block_on,
 };
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 const PARTITIONS: u16 = 4;
 

@@ -14,8 +14,8 @@ use thermocline_engine::{
     Change, Config, Database, Error, GroupCounts, RunOptions, Scope, Snapshot, Table, block_on,
 };
 use thermocline_storage::columns::{ColumnTest, Test};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 const ROWS: i64 = 3000;
 
@@ -254,7 +254,7 @@ fn a_column_that_is_added_reads_its_default_in_old_groups() {
     let (device, db, t) = filled(IndexKind::BTree);
     merge(&db, &t);
     let added = ColumnDef {
-        missing: thermocline_storage::value::Value::Integer(7),
+        missing: thermocline_values::value::Value::Integer(7),
         ..column("extra", DataType::Integer, false)
     };
     let mut def = t.def.clone();

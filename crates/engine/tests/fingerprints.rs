@@ -10,7 +10,7 @@ use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::{IndexDef, IndexKind, TableDef};
 use thermocline_engine::check::check;
 use thermocline_engine::{Change, Database, RunOptions, Scope, Table, block_on};
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 const ROWS: i64 = 300;
 

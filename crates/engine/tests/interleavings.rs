@@ -150,7 +150,7 @@ fn an_old_snapshot_finds_its_rows_through_a_new_index() {
     let t = with_index(&db, &t, "t_value", false);
     let key = |value: &str| {
         let mut key = Vec::new();
-        let value = [thermocline_storage::value::ValueRef::Text(value)];
+        let value = [thermocline_values::value::ValueRef::Text(value)];
         t.encode_index_key(1, &value, &mut key);
         key
     };

@@ -14,7 +14,7 @@ use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{
     Database, IndexKeys, Isolation, KeyScan, RunOptions, Snapshot, Table, Transaction, block_on,
 };
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 /// Enough rows that a partition's take several turns.
 const IDS: i64 = 300;

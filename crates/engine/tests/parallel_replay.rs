@@ -15,8 +15,8 @@ use thermocline_engine::{
     Call, Change, Config, Database, Error, Isolation, Procedure, Procedures, Reach, Result,
     RunOptions, Table, Transaction, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 const PARTITIONS: u16 = 8;
 const IDS: i64 = 400;

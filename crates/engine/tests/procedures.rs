@@ -15,8 +15,8 @@ use thermocline_engine::{
     Call, Change, Config, Database, Direction, Error, Isolation, Procedure, Procedures, Reach,
     Result, RunOptions, Scope, Table, TriggerDef, TriggerEvent, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 const LIMIT: u64 = 64 << 30;
 

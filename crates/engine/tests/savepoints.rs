@@ -12,8 +12,8 @@ use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{
     Change, Database, Isolation, RunOptions, SequenceDef, TableDef, Transaction, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 fn begin(db: &Arc<Database>) -> Transaction {
     // What a transaction read of a table that it drops is another story.

@@ -10,7 +10,7 @@ use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{
     Change, Config, Database, Isolation, Result, RunOptions, SequenceDef, block_on,
 };
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 fn definition(db: &Database, name: &str, increment: i64) -> SequenceDef {
     SequenceDef {

@@ -12,8 +12,8 @@ use thermocline_engine::catalog::{IndexDef, IndexKind};
 use thermocline_engine::{
     Change, Direction, Error, Isolation, RunOptions, Scope, Transaction, TryGet, block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 /// The tests of this file share one process, and simulated devices lie in
 /// memory: none of them is about the limit.
@@ -86,7 +86,7 @@ fn a_range_comes_in_key_order_over_all_partitions() {
                 Bound::Excluded(&high),
                 direction,
                 &mut |_, tuple| {
-                    if let thermocline_storage::value::ValueRef::BigInt(id) = t.value(tuple, 0) {
+                    if let thermocline_values::value::ValueRef::BigInt(id) = t.value(tuple, 0) {
                         ids.push(id);
                     }
                     Ok(ControlFlow::Continue(()))
@@ -434,7 +434,7 @@ fn an_index_is_built_over_what_is_there() {
     let mut key = Vec::new();
     t.encode_index_key(
         1,
-        &[thermocline_storage::value::ValueRef::Text("33")],
+        &[thermocline_values::value::ValueRef::Text("33")],
         &mut key,
     );
     let mut rows = Vec::new();

@@ -22,7 +22,7 @@ use thermocline_engine::{
     Access, Change, Config, Database, Direction, Error, Isolation, Result, RunOptions, Scope,
     Table, Transaction, block_on,
 };
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 type Rows = BTreeMap<i64, String>;
 

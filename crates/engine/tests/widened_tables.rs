@@ -12,8 +12,8 @@ use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::check::check;
 use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{Change, Config, Database, Isolation, RunOptions, Transaction, block_on};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 const ROWS: i64 = 40;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use thermocline_engine::{Change, Database, Error, Isolation, SequenceDef};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::model::Effect;
 use crate::session::{Pending, acknowledge, options};

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use thermocline_engine::{Call, Database, Error, Procedure, Procedures, Reach, Result, Table};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use crate::chance::Chance;
 use crate::model::Effect;

@@ -12,8 +12,8 @@ use thermocline_engine::{
     Isolation, ReferenceAction, Referring, Result, RunOptions, Scope, Table, TableDef, Transaction,
     block_on,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use crate::schema::{Shape, table_def};
 use crate::session::{Pending, acknowledge, failed, options};

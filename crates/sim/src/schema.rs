@@ -6,8 +6,8 @@ use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::{
     ColumnDef, Database, IndexDef, IndexKind, TUPLE_BYTES_MAX, Table, TableDef,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use crate::chance::Chance;
 

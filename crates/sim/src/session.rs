@@ -170,7 +170,7 @@ fn large_ops(world: &World, slot: usize, table: &Table, view: Option<&View>) -> 
 
 /// The partitions that these need.
 fn scope(world: &World, table: &Table, ops: &[Op]) -> Scope {
-    use thermocline_storage::value::ValueRef;
+    use thermocline_values::value::ValueRef;
     let writes = ops.iter().any(Op::writes);
     if table.def.partition_key.is_empty() || (writes && table.insert_needs_all_partitions()) {
         return Scope::All;

@@ -6,7 +6,7 @@ use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 
 use thermocline_engine::{Access, Direction, Error, Result, Table};
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 use crate::model::{Draft, Effect, State};
 use crate::schema::{Row, decode, encode, key};

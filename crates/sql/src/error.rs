@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use thermocline_storage::value_error::ValueError;
+use thermocline_values::value_error::ValueError;
 
 /// The result of everything in this crate.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;

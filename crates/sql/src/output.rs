@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
-use thermocline_storage::{binary_format, text_format};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
+use thermocline_values::{binary_format, text_format};
 
 use thermocline_engine::Charge;
 use thermocline_engine::spill::Spill;

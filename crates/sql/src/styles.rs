@@ -19,10 +19,10 @@ use thermocline_query::types::datetime::zone;
 use thermocline_query::types::timestamp::{
     date_of_timestamptz, timestamp_of_timestamptz, timestamptz_of_date, timestamptz_of_timestamp,
 };
-use thermocline_storage::cast;
-use thermocline_storage::text_format;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast;
+use thermocline_values::text_format;
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use crate::error::Result;
 use crate::expr::CastPath;

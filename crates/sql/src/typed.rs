@@ -22,8 +22,8 @@ use thermocline_query::parse::Parsed;
 use thermocline_query::tree::{ExprKind, Query};
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::{self, ids};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use crate::bind::{Bound, Command};
 use crate::error::{Result, SqlError};

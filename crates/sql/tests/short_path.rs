@@ -11,7 +11,7 @@ use database::Fixture;
 use thermocline_engine::{Identity, Isolation, block_on};
 use thermocline_sql::plan::Plan;
 use thermocline_sql::plan::Reason;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 fn with_accounts() -> Fixture {
     let fixture = Fixture::new();

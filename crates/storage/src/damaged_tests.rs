@@ -15,8 +15,8 @@ use crate::hash_index::HashIndex;
 use crate::index_snapshot::Reader;
 use crate::log::{Log, LogOptions, read_tail};
 use crate::tuple::{ColumnShape, Layouts};
-use crate::types::DataType;
-use crate::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 const ID: u32 = 77;
 

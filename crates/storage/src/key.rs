@@ -8,13 +8,13 @@
 //! bits turned, which puts its NULLs first. A fixed-width column that is not
 //! nullable costs exactly its width. Keys are not decoded.
 
-use crate::numeric::Numeric;
-use crate::numeric::long::{self, LONG};
-use crate::other_type::KeyPart;
-use crate::text_format::trim_blanks;
 use crate::tuple::{Integer, Layouts, TupleRef};
-use crate::types::DataType;
-use crate::value::{ValueRef, canonical_double};
+use thermocline_values::numeric::Numeric;
+use thermocline_values::numeric::long::{self, LONG};
+use thermocline_values::other_type::KeyPart;
+use thermocline_values::text_format::trim_blanks;
+use thermocline_values::types::DataType;
+use thermocline_values::value::{ValueRef, canonical_double};
 
 /// Before a value that is not NULL, in a nullable column.
 const PRESENT: u8 = 1;

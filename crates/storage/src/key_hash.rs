@@ -77,9 +77,9 @@ fn permuted(integer: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::key::{KeyColumn, KeyShape};
-    use crate::types::DataType;
-    use crate::value::ValueRef;
     use proptest::prelude::*;
+    use thermocline_values::types::DataType;
+    use thermocline_values::value::ValueRef;
 
     /// The permutation backwards.
     fn restored(bits: u32) -> u32 {

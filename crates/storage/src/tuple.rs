@@ -25,10 +25,10 @@ pub(crate) use layout::{Integer, Part, PartPlace};
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::DataType;
-use crate::value::{Value, ValueRef};
 pub(crate) use layout::header;
 use layout::{VERSION_LIMIT, malformed};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 /// What a layout has to know of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 use thermocline_engine::block_on;
 use thermocline_sql::{Client, ClientLink, Engine, Session, SqlError};
-use thermocline_storage::binary_format::write_binary;
-use thermocline_storage::cast::{CastContext, coerce};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::binary_format::write_binary;
+use thermocline_values::cast::{CastContext, coerce};
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use crate::rows::{Column, Rows, description};
 

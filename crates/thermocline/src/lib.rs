@@ -42,8 +42,8 @@ pub use thermocline_engine::{
     Row, RunOptions,
 };
 pub use thermocline_sql::SqlError;
-pub use thermocline_storage::types::DataType;
-pub use thermocline_storage::value::Value;
+pub use thermocline_values::types::DataType;
+pub use thermocline_values::value::Value;
 
 /// The program on the page about embedding is compiled with the tests.
 #[cfg(doctest)]

@@ -17,7 +17,7 @@ use thermocline_engine::{
 };
 use thermocline_sql::{Engine, SqlError};
 use thermocline_storage::log::is_segment;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use crate::connection::Connection;
 

@@ -4,9 +4,9 @@
 
 use bytes::Buf;
 use thermocline_sql::SqlError;
-use thermocline_storage::binary_format::parse_binary;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::binary_format::parse_binary;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 /// A column of a result.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates whose errors a client or an operator sees.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "analytical",
     "engine",
     "query",
@@ -16,6 +16,7 @@ const CRATES: [&str; 7] = [
     "sql",
     "storage",
     "thermocline",
+    "values",
 ];
 
 /// What an error, or a part of one, is made with; the texts stand in the parentheses behind it.

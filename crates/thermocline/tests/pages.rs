@@ -436,6 +436,7 @@ fn the_page_of_the_errors_is_the_programs() {
         "sql",
         "storage",
         "thermocline",
+        "values",
     ];
     let mut waiting: Vec<PathBuf> = crates
         .iter()

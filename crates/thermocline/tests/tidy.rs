@@ -43,23 +43,33 @@ const NAMES_BANNED: [&str; 8] = [
 ];
 
 /// The floors of the house, and what each may stand on (ARCHITECTURE.md). Of the lower
-/// three the whole list of dependencies is kept: each is a decision.
-const FLOORS: [(&str, &[&str]); 10] = [
+/// four the whole list of dependencies is kept: each is a decision.
+const FLOORS: [(&str, &[&str]); 11] = [
     ("device", &[]),
-    ("storage", &["device"]),
-    ("engine", &["device", "storage"]),
+    ("values", &[]),
+    ("storage", &["device", "values"]),
+    ("engine", &["device", "values", "storage"]),
     ("query", &[]),
     ("analytical", &["query"]),
     (
         "sql",
-        &["device", "storage", "engine", "query", "analytical"],
+        &[
+            "device",
+            "values",
+            "storage",
+            "engine",
+            "query",
+            "analytical",
+        ],
     ),
     ("server", &["device", "storage", "engine", "sql"]),
-    ("bench", &["device", "storage", "engine"]),
-    ("sim", &["device", "storage", "engine"]),
+    ("bench", &["device", "values", "storage", "engine"]),
+    ("sim", &["device", "values", "storage", "engine"]),
     (
         "thermocline",
-        &["device", "storage", "engine", "sql", "server", "bench"],
+        &[
+            "device", "values", "storage", "engine", "sql", "server", "bench",
+        ],
     ),
 ];
 /// The rooms of the engine, from the ground up: each imports only those before it. What two rooms
@@ -84,11 +94,12 @@ const ROOMS: [&str; 18] = [
     "backup",
     "check",
 ];
-const DEPENDENCIES: [(&str, &[&str]); 3] = [
+const DEPENDENCIES: [(&str, &[&str]); 4] = [
     (
         "device",
         &["io-uring", "libc", "libmimalloc-sys", "parking_lot"],
     ),
+    ("values", &["proptest", "serde"]),
     (
         "storage",
         &["crc32c", "libc", "parking_lot", "serde", "xxhash-rust"],
@@ -215,6 +226,7 @@ fn functions(text: &str) -> Vec<(usize, String, usize)> {
 fn no_function_of_the_lower_floors_is_too_long() {
     let lower = [
         "crates/device/src/",
+        "crates/values/src/",
         "crates/storage/src/",
         "crates/engine/src/",
     ];

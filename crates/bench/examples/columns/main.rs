@@ -23,9 +23,9 @@ use thermocline_engine::{
     Change, ColumnDef, Config, Database, IndexDef, IndexKind, Isolation, RunOptions, Scope, Table,
     TableDef, block_on,
 };
-use thermocline_storage::numeric::Numeric;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::numeric::Numeric;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 /// Rows that one statement inserts.
 const INSERTED_AT_ONCE: i64 = 500;

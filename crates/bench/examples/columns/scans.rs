@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use thermocline_engine::{Database, GroupRows, Result, RowId, ScanSink, Snapshot, Table, block_on};
 use thermocline_storage::columns::{ColumnTest, IntegerVector, StringVector, Test, Vector};
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 const THREADS: u16 = 2;
 const REPEATS: usize = 5;

@@ -23,7 +23,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde::Serialize;
 use thermocline_engine::{Database, Procedure, RunOptions};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 use tokio_postgres::Client;
 
 use crate::Result;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Call, Database, Error, Procedure, Reach, Result, RunOptions};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::draw::Operation;
 use super::{CHECK, DEPOSIT, OVERDRAWN, PENALTY, SENT, WITHDRAWAL};

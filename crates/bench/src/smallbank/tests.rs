@@ -1,7 +1,7 @@
 //! SmallBank's mix, the sum of balances after a run, and a balance that was tampered with.
 
 use thermocline_engine::{Procedure, RunOptions, block_on};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::draw::KINDS;
 use super::{Callers, Options, SmallBank};

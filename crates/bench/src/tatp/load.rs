@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::draw::number_of;
 use crate::Result;

@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use thermocline_engine::{Call, Database, Direction, Error, Procedure, Reach, Result, RunOptions};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::draw::{NO_ACCESS, NO_DESTINATION, NO_FORWARDING, Operation};
 use super::load::BY_NUMBER;

@@ -11,7 +11,7 @@ use super::{DISTRICTS, Scale};
 use crate::Result;
 use crate::workload::cells::{int_of, money_of};
 use crate::workload::rows::Source;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 /// More sentences would not be read.
 const VIOLATIONS_MAX: usize = 200;

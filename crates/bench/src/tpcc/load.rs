@@ -6,7 +6,7 @@
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::draw::{C_LAST_LOAD, last_name};
 use super::tables::{

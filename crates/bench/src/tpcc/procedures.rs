@@ -11,8 +11,8 @@ use std::sync::Arc;
 use thermocline_engine::{
     Call, Database, Direction, Error, Procedure, Reach, Result, Row, RunOptions,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::DISTRICTS;
 use super::draw::{Customer, Operation};

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 use tokio_postgres::{Client, Row, Statement};
 
 use super::DISTRICTS;

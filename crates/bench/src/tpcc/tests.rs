@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::Path;
 
 use thermocline_engine::{Call, Direction, Procedure, Result, Row, RunOptions, block_on};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::procedures::UNUSED_ITEM;
 use super::{Operation, Options, Scale, Tpcc};

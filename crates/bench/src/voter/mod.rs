@@ -17,8 +17,8 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use serde::Serialize;
 use thermocline_engine::{Call, Database, Direction, Error, Procedure, Reach, RunOptions};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 use tokio_postgres::{Client, Statement};
 
 use crate::Result;

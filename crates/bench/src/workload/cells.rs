@@ -5,10 +5,10 @@
 use std::error::Error as StdError;
 
 use bytes::BytesMut;
-use thermocline_storage::binary_format::{parse_binary, write_binary};
-use thermocline_storage::numeric::Numeric;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::binary_format::{parse_binary, write_binary};
+use thermocline_values::numeric::Numeric;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 /// An `integer`.

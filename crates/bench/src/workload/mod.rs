@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use thermocline_engine::{Database, Procedure, RunOptions};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 use tokio_postgres::Client;
 
 use crate::Result;

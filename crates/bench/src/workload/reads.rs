@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Database, Error, Result, RunOptions, Scope};
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::value::{Value, ValueRef};
 
 /// The same, without a wait for the log.
 pub fn at_once(options: &RunOptions) -> RunOptions {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use thermocline_engine::Database;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 use tokio_postgres::Client;
 
 use super::cells::Cell;

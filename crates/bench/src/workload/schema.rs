@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thermocline_engine::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Database, Isolation, RunOptions, block_on};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::Result;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thermocline_engine::catalog::Table;
 use thermocline_engine::{Database, RunOptions, Scope, TryGet};
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 use super::client::Client;
 use crate::Result;

@@ -16,8 +16,8 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{
     Config, CountersReading, Database, Isolation, MemoryReport, RunOptions, Scope,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::Options;
 use super::client::Noise;

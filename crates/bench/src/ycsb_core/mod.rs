@@ -24,7 +24,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde::{Deserialize, Serialize};
 use thermocline_engine::{Database, Procedure, RunOptions};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 

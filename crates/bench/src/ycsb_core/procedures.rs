@@ -4,8 +4,8 @@
 use std::ops::Bound;
 
 use thermocline_engine::{Call, Direction, Error, Procedure, Reach, Result, Row};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::TABLE;
 use crate::workload::cells::int_of;

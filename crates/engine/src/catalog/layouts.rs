@@ -2,7 +2,7 @@
 //! while the storage lives (`storages`).
 
 use thermocline_storage::tuple::{ColumnShape, LAYOUTS_MAX, Layouts};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::definitions::{ColumnDef, LostLayout, TableDef};
 use crate::ground::error::{Error, Result};

@@ -28,8 +28,8 @@ use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::ColdWord;
 use thermocline_storage::tuple::Layouts;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 mod asked_for;
 mod definitions;

@@ -1,6 +1,6 @@
 //! Constraints that a row violates, in PostgreSQL's words.
 
-use thermocline_storage::text_format::write_text;
+use thermocline_values::text_format::write_text;
 
 use super::Table;
 use crate::ground::error::Error;

@@ -1,6 +1,6 @@
 use thermocline_device::block_on;
 use thermocline_storage::row_directory::Word;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 use super::*;
 use crate::cold::evict::tests::database;

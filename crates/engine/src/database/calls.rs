@@ -1,6 +1,6 @@
 //! Calling a procedure by its name: one transaction, tried again when the catalog changed meanwhile.
 
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use crate::database::Database;
 use crate::format::command;

@@ -10,9 +10,9 @@
 
 use std::sync::Arc;
 
-use thermocline_storage::binary_format::{parse_binary, write_binary};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::binary_format::{parse_binary, write_binary};
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::format::record::Reader;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use thermocline_device::{Device, OpenMode, SimulatedDevice, read_damaged};
 use thermocline_storage::arena::Arena;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::command::{self, Command};
 use super::definitions::{decode_catalog, decode_table};

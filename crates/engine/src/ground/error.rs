@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use thermocline_storage::block_store::BlockStoreError;
 use thermocline_storage::log::LogFailed;
-use thermocline_storage::value_error::ValueError;
+use thermocline_values::value_error::ValueError;
 
 /// Why a session has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,9 +10,9 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use thermocline_storage::cast::{CastContext, coerce};
 use thermocline_storage::key::prefix_successor;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast::{CastContext, coerce};
+use thermocline_values::value::{Value, ValueRef};
 
 use super::Procedure;
 use crate::access::{Access, Direction};

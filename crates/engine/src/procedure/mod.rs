@@ -19,9 +19,9 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 use thermocline_device::stop_after_panic;
-use thermocline_storage::cast::{CastContext, coerce};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast::{CastContext, coerce};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use crate::access::Access;
 use crate::catalog::Catalog;

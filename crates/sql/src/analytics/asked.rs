@@ -8,7 +8,7 @@ use thermocline_analytical::pushed::{Asked, Comparison, Condition, conditions};
 use thermocline_engine::catalog::TableDef;
 use thermocline_query::datum::Datum;
 use thermocline_storage::columns::{ByteRange, ColumnTest, Test, float_key};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use datafusion::logical_expr::Expr;
 

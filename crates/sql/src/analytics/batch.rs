@@ -18,8 +18,8 @@ use thermocline_engine::RowId;
 use thermocline_engine::catalog::{Table, TableDef};
 use thermocline_query::datum::Datum;
 use thermocline_query::serial;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use crate::typed::{stored, value};
 

@@ -29,8 +29,8 @@ use thermocline_analytical::form::{ColumnReader, Form};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{IndexKeys, Table};
 use thermocline_query::datum::Datum;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 use tokio::sync::Notify;
 
 use super::way::{constant_of, probes_by_key, rows_by_key};

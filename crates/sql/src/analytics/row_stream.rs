@@ -12,9 +12,9 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::Result as QueryResult;
 use thermocline_query::serial::read_short_numeric;
 use thermocline_query::types::ids;
-use thermocline_storage::numeric::Numeric;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::numeric::Numeric;
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::errors::sql_error;
 use super::feed::Feed;

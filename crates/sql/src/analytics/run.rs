@@ -18,7 +18,7 @@ use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::tree::Relation;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::batch::batch_bytes;
 use super::feed::Feed;

@@ -23,7 +23,7 @@ use thermocline_engine::catalog::TableDef;
 use thermocline_query::datum::Datum;
 use thermocline_query::serial;
 use thermocline_storage::columns::{IntegerVector, StringVector, Vector};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::asked::not_a_number;
 use crate::typed::value;

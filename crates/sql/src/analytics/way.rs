@@ -9,8 +9,8 @@ use datafusion::logical_expr::Expr as DfExpr;
 use thermocline_analytical::pushed::{Asked, Comparison as Sign, conditions};
 use thermocline_engine::{IndexKeys, Result as EngineResult, Snapshot, Table};
 use thermocline_query::datum::Datum;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 use tokio::sync::OnceCell;
 
 use super::learned::Learned;

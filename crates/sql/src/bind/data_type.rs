@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use thermocline_query::analyze::{Catalog, Stored, written_type};
 use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::types::format_type;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::ddl::type_named;
 use crate::error::{Result, SqlError};

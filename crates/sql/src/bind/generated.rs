@@ -8,7 +8,7 @@ use thermocline_engine::Table;
 use thermocline_query::analyze::Wanted;
 use thermocline_query::immutable::is_immutable;
 use thermocline_query::tree::{self, ExprKind};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::BindContext;
 use super::scalar::{Clause, analysed, wanted_by};

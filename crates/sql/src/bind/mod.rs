@@ -20,7 +20,7 @@ pub use scalar::{
 pub(crate) use scalar::{default_text, domain_checks, domain_condition, next_of, takes_next_of};
 
 use thermocline_engine::{Catalog, Table};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::output::OutputColumn;
 use crate::plan::Plan;

@@ -14,9 +14,9 @@ use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{self, Column, ExprKind};
 use thermocline_query::types::format_type;
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::cast::CastContext;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::generated::{check_copy_filter, check_generation, check_immutable};
 use super::index_key::check_indexed;

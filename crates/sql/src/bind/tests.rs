@@ -5,9 +5,9 @@ use std::sync::{Arc, LazyLock};
 
 use thermocline_device::SimulatedDevice;
 use thermocline_engine::{Config, Database};
-use thermocline_storage::text_format::write_text;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::text_format::write_text;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::{BindContext, Bound};
 use crate::error::{Result, SqlError};

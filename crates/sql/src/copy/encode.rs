@@ -3,9 +3,9 @@
 //! COPY TO takes the same way as a SELECT. What is written here, `decode`
 //! reads back; a property test holds the two to it.
 
-use thermocline_storage::binary_format;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::binary_format;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::options::ColumnChoice;
 use super::{CopyFormat, CopyOptions};

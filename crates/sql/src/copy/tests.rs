@@ -1,8 +1,8 @@
 //! What COPY TO writes, COPY FROM reads back, in whatever pieces it comes.
 
 use proptest::prelude::*;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::*;
 use crate::output::RowWriter;

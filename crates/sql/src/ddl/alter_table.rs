@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_systems, position};
 use super::foreign_key::no_constraint;

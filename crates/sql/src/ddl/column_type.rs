@@ -1,7 +1,7 @@
 //! The types that columns are declared as.
 
 use thermocline_query::types::domain::is_domain;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};

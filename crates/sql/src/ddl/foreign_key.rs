@@ -10,7 +10,7 @@ use thermocline_engine::authority::Privileges;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Access, ForeignKeyDef, LockMode, Scope, Table, TableDef};
 use thermocline_query::types::format_type;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::create_table::has_constraint;
 use super::generated::gives_no_value;

@@ -8,7 +8,7 @@ use thermocline_engine::{ColumnDef, Hidden, IndexDef, IndexKind, Table, TableDef
 use thermocline_query::tree::{self, ExprKind};
 use thermocline_query::types::domain::base;
 use thermocline_query::types::{format_type, ids};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::create_table::{COLUMNS_MAX, INDEX_COLUMNS_MAX, position, with_key};
 use super::{Definition, exists, mentioned, names};

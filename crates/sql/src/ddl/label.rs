@@ -1,7 +1,7 @@
 //! RENAME VALUE of an enum, where tables keep the label in texts: these would mean nothing then.
 
 use thermocline_engine::{ColumnDef, Table, TypeDef};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::Definition;
 use crate::error::{Result, SqlError};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Error, Table, TableDef};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::column_type::column_type;
 use super::create_table::with_key;

@@ -5,8 +5,8 @@ use thermocline_engine::authority::{
     Authority, FIRST_ROLE_OID, Membership, PUBLIC, Privileges, RoleDef,
 };
 use thermocline_engine::ddl::Change;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::{Definition, names};
 use crate::error::{Result, SqlError};

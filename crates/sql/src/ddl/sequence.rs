@@ -3,7 +3,7 @@
 
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, SequenceDef};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};

@@ -7,7 +7,7 @@ use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, ColumnDef, Table, TypeDef, TypeKind};
 use thermocline_query::types::user::{self, Class};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::attribute::{attributes_of, few_enough, is_new, live, no_attribute};
 use super::dependents::quote_ident;

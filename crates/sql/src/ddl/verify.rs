@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Table, TableDef};
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 use super::Definition;
 use crate::error::{Result, SqlError};

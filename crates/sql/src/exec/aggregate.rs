@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use thermocline_storage::arithmetic::{Operator, calculate};
-use thermocline_storage::numeric::Numeric;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
-use thermocline_storage::value_error::ValueError;
+use thermocline_values::arithmetic::{Operator, calculate};
+use thermocline_values::numeric::Numeric;
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
+use thermocline_values::value_error::ValueError;
 
 use super::sink::kept_bytes;
 use crate::error::Result;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use thermocline_engine::{Access, RowId};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;

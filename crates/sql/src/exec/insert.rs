@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use thermocline_engine::{Access, Isolation, RowId, Scope, Table, give_way};
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast::CastContext;
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::reference::Referring;
 use super::row::{

@@ -6,7 +6,7 @@ use std::ops::{Bound, ControlFlow};
 
 use thermocline_engine::{Access, Direction, RowId, Scope, Table};
 use thermocline_storage::key;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::value::{Value, ValueRef};
 
 use super::Stop;
 use super::pace::Pace;

@@ -29,8 +29,8 @@ pub(crate) use sink::Window;
 use std::sync::Arc;
 
 use thermocline_engine::{Access, Database, Error, RunOptions, Scope, Transaction};
-use thermocline_storage::value::Value;
-use thermocline_storage::value_error::ValueError;
+use thermocline_values::value::Value;
+use thermocline_values::value_error::ValueError;
 
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;

@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 
 use thermocline_engine::{Access, Charge, RowId, Scope, Table};
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast::CastContext;
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::insert::{Encoded, conflicting, second_time};
 use super::lookup::{Keys, Lookup, visit};

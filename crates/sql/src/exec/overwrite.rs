@@ -3,7 +3,7 @@
 //! engine can do that ([`Access::overwrite`]).
 
 use thermocline_engine::{Access, Scope, Table};
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 use super::row::{TupleRow, verify_checks, write_row};
 use super::{ExecContext, Stop, run};

@@ -2,7 +2,7 @@
 //! conflicting pair. Nothing is decoded that is not asked for.
 
 use thermocline_engine::Table;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::value::ValueRef;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{Datum, EvalContext, RowAccess};

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::value::{Value, ValueRef};
 
 use super::aggregate::Groups;
 use super::row::{write_row, write_value};

@@ -3,7 +3,7 @@
 //! the old one when only columns of fixed width change.
 
 use thermocline_engine::{Access, RowId, Scope, Table};
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::value::{Value, ValueRef};
 
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;

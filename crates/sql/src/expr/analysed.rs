@@ -5,8 +5,8 @@ use thermocline_query::error::Result as QueryResult;
 use thermocline_query::evaluate::{Evaluator, Row};
 use thermocline_query::tree;
 use thermocline_query::types;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::{Datum, EvalContext, Expr, RowAccess};
 use crate::error::Result;

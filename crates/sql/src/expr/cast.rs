@@ -1,9 +1,9 @@
 //! Conversions. The rules are the storage floor's `cast`; here are the common
 //! ones that need no allocation: integers among themselves, texts that fit.
 
-use thermocline_storage::cast::{self, CastContext};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::cast::{self, CastContext};
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::Datum;
 use crate::error::Result;

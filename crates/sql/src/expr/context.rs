@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, Table};
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::value::{Value, ValueRef};
 
 use crate::error::{Result, SqlError};
 use crate::styles::Styles;

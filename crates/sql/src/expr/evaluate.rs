@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 
-use thermocline_storage::arithmetic;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::arithmetic;
+use thermocline_values::value::{Value, ValueRef};
 use uuid::Uuid;
 
 use super::{Comparison, EvalContext, Expr, RowAccess, TransactionTime};

@@ -18,9 +18,9 @@ pub use evaluate::Datum;
 
 use std::sync::Arc;
 
-use thermocline_storage::arithmetic::Operator;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::arithmetic::Operator;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 /// How two values of one type are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::clock;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use crate::error::SqlError;
 use crate::expr::SessionInfo;

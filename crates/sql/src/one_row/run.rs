@@ -6,7 +6,7 @@ use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::evaluate::{Evaluator, NoRow, Row};
 use thermocline_query::tree::{Expr, RelationKind};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::{StatementEnvironment, gives_rows};
 use crate::error::{Result, SqlError};

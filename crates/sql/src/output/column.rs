@@ -1,6 +1,6 @@
 //! What a client is told of a result's columns.
 
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::OtherType;
 

@@ -2,8 +2,8 @@
 //! them, and not after this process. The client may say in the meantime that it wants them in
 //! another format, so values are kept, not messages.
 
-use thermocline_storage::numeric::Numeric;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::numeric::Numeric;
+use thermocline_values::value::ValueRef;
 
 use super::{ColumnType, OutputColumn, RowWriter};
 use crate::error::{Result, SqlError};
@@ -136,8 +136,8 @@ fn damaged() -> SqlError {
 
 #[cfg(test)]
 mod tests {
-    use thermocline_storage::types::DataType;
-    use thermocline_storage::value::Value;
+    use thermocline_values::types::DataType;
+    use thermocline_values::value::Value;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use thermocline_engine::LockMode;
 use thermocline_engine::tablespace::TablespaceDef;
 use thermocline_query::parse::Parsed;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::copy::{Copy, CopySource};
 use super::domain::DomainCommand;

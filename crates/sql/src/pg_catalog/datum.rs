@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 /// A value.
 #[derive(Debug, Clone, Default)]

@@ -20,7 +20,7 @@ pub(crate) use triggers::{trigger_action, trigger_condition};
 pub(crate) use view::view_definition;
 
 use thermocline_engine::TablespaceReport;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::content;
 use super::datum::Datum;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use thermocline_engine::ColumnDef;
 
 use thermocline_query::types::user;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 /// A type and its modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::{ColumnsUsed, Path, RowLock, SelectPlan, ShortPlan, Source, choose};
 use crate::expr::{Comparison, Expr};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::{ColumnDef, IndexKind, Table};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::fit::fits;
 use super::{KeyBound, KeyChoice, KeyPart, Path, Probe, SortKey, Source};

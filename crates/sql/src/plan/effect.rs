@@ -2,7 +2,7 @@
 //! was, and whether the row stays in its partition.
 
 use thermocline_engine::{Table, TriggerEvent};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::{OutputExpr, Path, Reference, Source, UpdatePlan};
 use crate::bind::BindContext;

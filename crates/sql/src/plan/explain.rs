@@ -2,9 +2,9 @@
 //! and why.
 
 use thermocline_engine::Table;
-use thermocline_storage::numeric::long::LONG;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::numeric::long::LONG;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::{
     InsertSource, JoinStep, KeyBound, KeyChoice, Path, Plan, Probe, ReadQuery, SelectPlan,
@@ -417,7 +417,7 @@ fn constant(value: &Value) -> String {
         },
     };
     let mut bytes = Vec::new();
-    thermocline_storage::text_format::write_text(value.as_ref(), &data_type, &mut bytes);
+    thermocline_values::text_format::write_text(value.as_ref(), &data_type, &mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     if data_type.is_number() {
         text.into_owned()

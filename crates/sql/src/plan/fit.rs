@@ -6,10 +6,10 @@
 
 use std::cmp::Ordering;
 
-use thermocline_storage::numeric::Numeric;
-use thermocline_storage::numeric::long::{self, LONG};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::numeric::Numeric;
+use thermocline_values::numeric::long::{self, LONG};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use crate::expr::base_type;
 

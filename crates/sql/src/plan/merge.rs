@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::{ReadQuery, ShortPlan};
 

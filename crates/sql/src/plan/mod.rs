@@ -31,7 +31,7 @@ pub use used::ColumnsUsed;
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::expr::Expr;
 use crate::output::ColumnType;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 /// See the head of this file.
 #[derive(Clone, PartialEq, Eq, Debug)]

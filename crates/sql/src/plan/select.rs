@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::{AggregatePlan, ColumnsUsed, Departures, JoinStep, OutputExpr, Path, Source};
 use crate::expr::Expr;

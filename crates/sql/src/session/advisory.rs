@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use thermocline_engine::{ChargeKind, Event, RunOptions, WaitsFor};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::context::SessionContext;

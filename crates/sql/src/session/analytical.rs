@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, Charge, GroupCounts, RunOptions, ScanNotes, Snapshot};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::context::SessionContext;
 use super::engine::Engine;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::value::Value;
+use thermocline_values::cast::CastContext;
+use thermocline_values::value::Value;
 
 use super::prepared::{Planned, Prepared};
 use super::run::Run;

@@ -11,9 +11,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use thermocline_engine::{Charge, ChargeKind, give_way};
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::cast::CastContext;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::run::OUT_OF_MEMORY;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use thermocline_engine::Procedure;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::evict::{EVICT_PARAMETERS, evicted_columns, is_eviction};
 use super::prepared::Prepared;

@@ -13,7 +13,7 @@ use thermocline_engine::authority::Privileges;
 use thermocline_engine::{
     Account, Cancel, Catalog, Charge, ChargeKind, Database, ReadCounts, RunOptions, SequenceDef,
 };
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::engine::{DATABASE_OID, Sessions};
 use super::notify::Listening;

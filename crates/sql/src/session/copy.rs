@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::{ChargeKind, Table, TriggerEvent, give_way};
-use thermocline_storage::binary_format;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::binary_format;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::prepared::Prepared;
 use super::run::{Answer, Run, counted};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use thermocline_engine::{Catalog, ChargeKind, Table};
 use thermocline_query::tree::{Distinctness, Expr, ExprKind, RelationKind, Target};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::kept::KeptRows;

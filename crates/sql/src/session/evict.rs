@@ -4,8 +4,8 @@
 //! says how many rows and bytes have left.
 
 use thermocline_engine::authority::Object;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::run::Run;
 use super::transaction::Block;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use thermocline_engine::GroupCounts;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::analytical::AnalyticalQuery;
 use super::prepared::Prepared;

@@ -6,8 +6,8 @@ use crate::typed::held;
 use std::sync::Arc;
 
 use thermocline_engine::give_way;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::analytical::AnalyticalRows;

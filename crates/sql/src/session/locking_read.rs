@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::{Charge, ChargeKind};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::by_query::bytes_of;

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use thermocline_engine::ChargeKind;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::by_query::bytes_of;

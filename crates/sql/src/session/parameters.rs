@@ -3,9 +3,9 @@
 //! that no column has (`name`, `oid`, arrays): its values become texts.
 
 use crate::typed::held;
-use thermocline_storage::binary_format;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::binary_format;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use crate::error::{Result, SqlError};
 use crate::styles::Styles;

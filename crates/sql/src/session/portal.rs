@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::Charge;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Session;
 use super::current_of::{Stand, numbers_of};

@@ -11,7 +11,7 @@ use thermocline_query::functions::clock;
 
 use parking_lot::Mutex;
 use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::charges::footprint;
 use super::plpgsql::{Asked, CallsBefore};

@@ -13,8 +13,8 @@ use thermocline_engine::{
     Access, Catalog, Database, LockMode, ReferenceAction, Referring, RemovedKey, RunOptions, Scope,
     Table, Transaction,
 };
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast::CastContext;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::Session;
 use super::transaction::Block;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, ChargeKind, Error, RunOptions, ScanNotes};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::analytical::{Admitted, AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;

@@ -8,8 +8,8 @@
 use std::fmt::{self, Write};
 use std::time::{Duration, Instant};
 
-use thermocline_storage::text_format::write_text;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::text_format::write_text;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::Session;
 use crate::error::SqlError;

@@ -6,8 +6,8 @@ use crate::plan::Reason;
 use std::sync::Arc;
 use thermocline_query::types::domain::is_domain;
 
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::lookup::Place;
 use super::run::counted;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thermocline_engine::backup::BackupOptions;
 use thermocline_engine::{Table, TriggerEvent};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::prepared::Prepared;
 use super::run::Run;

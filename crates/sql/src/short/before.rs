@@ -18,7 +18,7 @@ use thermocline_query::tree::{
 use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, element_of, ids};
 use thermocline_query::walk::{expr_reads_rows_out, refers_out, tables_reached};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::{Planner, target};
 use crate::error::{Result, SqlError};

@@ -11,10 +11,10 @@ use thermocline_query::functions::{Body, Volatility};
 use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall, Now};
 use thermocline_query::types::domain::{base, is_domain};
 use thermocline_query::types::{ids, is_built_in};
-use thermocline_storage::arithmetic::Operator;
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::arithmetic::Operator;
+use thermocline_values::cast::CastContext;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::shown::shown;
 use crate::bind::next_of;

@@ -2,7 +2,7 @@
 //! the group's keys, then what the aggregates give.
 
 use thermocline_query::tree::{self, AggregateCall as Aggregate, ExprKind, Query};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::expression::{Lowering, Row};
 use crate::expr::{Expr, base_type};

@@ -8,7 +8,7 @@ use thermocline_engine::{Identity, IndexDef, Table};
 use thermocline_query::change::{Arbiter, Conflict, Given, Inference, Insert, Overriding, Source};
 use thermocline_query::implied::{conjuncts, is_implied};
 use thermocline_query::tree::{self, Column, Query, Target};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::expression::Lowering;
 use super::{Changer, computed, generated_always};

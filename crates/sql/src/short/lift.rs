@@ -12,7 +12,7 @@ use thermocline_query::tree::{Expr, ExprKind, Query, Subscript};
 use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, element_of, ids};
 use thermocline_query::walk::expr_reads_rows_out;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::{Changer, target};
 use crate::error::Result;

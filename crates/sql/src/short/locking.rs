@@ -8,7 +8,7 @@ use std::sync::Arc;
 use thermocline_engine::Table;
 use thermocline_engine::authority::Privileges;
 use thermocline_query::tree::{self, ExprKind, Query, RelationKind};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::expression::Lowering;
 use super::{Planner, target};

@@ -9,7 +9,7 @@ use thermocline_query::change::{Given, Merge, MergeAction, Overriding};
 use thermocline_query::datum::Datum;
 use thermocline_query::tree::{self, Case, ExprKind};
 use thermocline_query::types::ids;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::update::{Found, Key};
 use super::{Changer, is_volatile, target};

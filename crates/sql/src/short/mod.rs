@@ -41,7 +41,7 @@ use thermocline_query::parse::parse;
 use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
 use thermocline_query::types::domain::base;
 use thermocline_query::walk::columns_read;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::analysis::{self, SessionFacts};
 use crate::bind::{BindContext, Bound, Command};

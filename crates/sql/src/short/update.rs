@@ -10,7 +10,7 @@ use thermocline_engine::authority::Privileges;
 use thermocline_query::change::Given;
 use thermocline_query::tree::{self, ExprKind, Query, Target};
 use thermocline_query::walk::expr_reads_rows_out;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::expression::Lowering;
 use super::{Changer, row_of, target};

@@ -3,8 +3,8 @@
 use thermocline_query::datum::Datum;
 use thermocline_query::types::array::Array;
 use thermocline_query::types::{array_of, ids};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::value::{to_query, to_stored};
 use crate::error::Result;

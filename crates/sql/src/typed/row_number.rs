@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thermocline_query::tree::{Column, ExprKind, From, JoinKind, Query, Relation};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 /// What the column is called; nobody sees it.
 pub(crate) const ROW_NUMBER: &str = "row number";

@@ -1,5 +1,5 @@
 //! How tables hold values of the types that the storage knows only as bytes
-//! (`storage::other_type`). These bytes are on devices: no form ever changes.
+//! (`values::other_type`). These bytes are on devices: no form ever changes.
 //!
 //! | types | bytes |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `macaddr`, `macaddr8` | its bytes |
 //! | an enum | its place, the highest byte first |
 //! | composite types, and arrays with rows in them | `query::serial`, of all columns that there ever were, without names |
-//! | `numeric` beyond its small form | `storage::numeric::long` |
+//! | `numeric` beyond its small form | `values::numeric::long` |
 //! | `inet`, `cidr` | family, the network's address, the bits of the prefix, the address |
 //! | all others | `query::serial` |
 //!
@@ -37,12 +37,12 @@ use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::time::TimeTz;
 use thermocline_query::types::user::{self, Class, Columns, Kind, UserType};
 use thermocline_query::types::{self, ids};
-use thermocline_storage::arithmetic::Operator;
-use thermocline_storage::numeric::long;
-use thermocline_storage::other_type::OtherForms;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
-use thermocline_storage::value_error::ValueError;
+use thermocline_values::arithmetic::Operator;
+use thermocline_values::numeric::long;
+use thermocline_values::other_type::OtherForms;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
+use thermocline_values::value_error::ValueError;
 
 use super::value::{of_numeric, to_query, to_stored};
 
@@ -300,7 +300,7 @@ struct Forms;
 
 /// What is registered with the floors below, for all databases of the process.
 pub(crate) fn register() {
-    thermocline_storage::other_type::set_forms(&Forms);
+    thermocline_values::other_type::set_forms(&Forms);
     thermocline_engine::user_type::set_teller(|def| {
         let kind = match &def.kind {
             TypeKind::Enum(labels) => {
@@ -488,7 +488,7 @@ fn bytes_of(oid: u32, value: Result<Datum>) -> std::result::Result<Vec<u8>, Valu
 mod tests {
     use std::cmp::Ordering;
 
-    use thermocline_storage::other_type::{KeyPart, OtherType};
+    use thermocline_values::other_type::{KeyPart, OtherType};
 
     use super::*;
 

@@ -5,11 +5,11 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::QueryError;
 use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::{self};
-use thermocline_storage::cast::CastContext;
-use thermocline_storage::numeric::Numeric as StoredNumeric;
-use thermocline_storage::numeric::long::{self, LONG};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::cast::CastContext;
+use thermocline_values::numeric::Numeric as StoredNumeric;
+use thermocline_values::numeric::long::{self, LONG};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::stored;
 use crate::error::SqlError;

@@ -5,8 +5,8 @@ use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::{self, ids};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 use super::value;
 use crate::error::Result;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thermocline_device::SimulatedDevice;
 use thermocline_engine::{IndexKind, Table};
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use crate::fixture::Server;
 

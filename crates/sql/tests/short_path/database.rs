@@ -18,9 +18,9 @@ use thermocline_sql::expr::SessionInfo;
 use thermocline_sql::output::{ColumnType, RowWriter};
 use thermocline_sql::plan::Plan;
 use thermocline_sql::styles::Styles;
-use thermocline_storage::text_format::write_text;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::text_format::write_text;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 /// 2026-01-01 in microseconds since 2000-01-01.
 pub const NOW_US: i64 = 820_540_800_000_000;

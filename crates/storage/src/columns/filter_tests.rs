@@ -7,9 +7,9 @@ use super::filter::{ColumnTest, Test, float_key};
 use super::shape::{Cell, Shape};
 use super::tests::{ID, built, encoded, orders, shape};
 use super::{GroupReader, Vector};
-use crate::sample_values::{any_type, nullable_value_of};
 use crate::tuple::{ColumnShape, Layouts};
-use crate::types::DataType;
+use thermocline_values::sample_values::{any_type, nullable_value_of};
+use thermocline_values::types::DataType;
 
 /// What is asked of a column, bounded by the values of two rows.
 fn test_between(of: DataType, cells: (Cell<'_>, Cell<'_>), null: Option<bool>) -> Option<Test> {

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::points::{Absent, ColumnPlace, Pages};
 use super::tests::{ID, built, encoded, orders, shape};
 use super::{Directory, GroupReader, PAGE_BYTES};
-use crate::sample_values::{any_type, nullable_value_of};
 use crate::tuple::{ColumnShape, Layouts};
+use thermocline_values::sample_values::{any_type, nullable_value_of};
 
 /// A block of which only some pages are there.
 struct Few<'a> {

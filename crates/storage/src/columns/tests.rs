@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::block::{BlockHeader, BlockKind, each_record, verify_records};
-use crate::sample_values::{any_type, nullable_value_of};
 use crate::tuple::{ColumnShape, Layouts};
-use crate::types::DataType;
-use crate::value::{Value, ValueRef};
+use thermocline_values::sample_values::{any_type, nullable_value_of};
+use thermocline_values::types::DataType;
+use thermocline_values::value::{Value, ValueRef};
 
 pub(super) const ID: u32 = 77;
 

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 
 use super::*;
-use crate::sample_values::{any_type, nullable_value_of};
 use crate::tuple::ColumnShape;
-use crate::value::Value;
+use thermocline_values::sample_values::{any_type, nullable_value_of};
+use thermocline_values::value::Value;
 
 fn column(data_type: DataType) -> KeyColumn {
     KeyColumn {

@@ -2,11 +2,11 @@
 //! `tuple` describes the bytes and says who has to validate them.
 
 use super::ColumnShape;
-use crate::numeric::Numeric;
-use crate::numeric::long::{self, LONG};
-use crate::text_format::trim_blanks;
-use crate::types::DataType;
-use crate::value::ValueRef;
+use thermocline_values::numeric::Numeric;
+use thermocline_values::numeric::long::{self, LONG};
+use thermocline_values::text_format::trim_blanks;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 /// Set in the version word when offsets take four bytes.
 const WIDE: u16 = 1 << 15;

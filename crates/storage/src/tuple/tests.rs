@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::numeric::Numeric;
-use crate::sample_values::{any_type, nullable_value_of};
+use thermocline_values::numeric::Numeric;
+use thermocline_values::sample_values::{any_type, nullable_value_of};
 
 fn shape(data_type: DataType, nullable: bool) -> ColumnShape {
     ColumnShape {
@@ -185,7 +185,7 @@ proptest! {
         for (column, other) in others.into_iter().enumerate().take(values.len()) {
             let same_type = other.data_type() == values[column].data_type();
             if same_type && shapes[column].data_type.is_fixed_width()
-                && !crate::numeric::long::is_numeric(&other)
+                && !thermocline_values::numeric::long::is_numeric(&other)
             {
                 prop_assert!(layouts.patch(&mut bytes, column, other.as_ref()));
                 values[column] = other;

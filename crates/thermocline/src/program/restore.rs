@@ -9,10 +9,10 @@ use thermocline_device::{
     make_private_directory, resolve_directory,
 };
 use thermocline_engine::backup::{RestoreOptions, restore};
-use thermocline_storage::datetime::parse_timestamptz;
-use thermocline_storage::text_format::write_text;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::datetime::parse_timestamptz;
+use thermocline_values::text_format::write_text;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use super::check::{device, for_reading};
 use super::progress::Progress;

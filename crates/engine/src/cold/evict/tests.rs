@@ -12,8 +12,8 @@ use crate::policy::{Identification, Policy};
 use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
 use thermocline_device::block_on;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 /// The size of its blocks.
 const BLOCK_BYTES: u32 = 16 << 10;

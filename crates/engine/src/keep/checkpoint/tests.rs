@@ -12,8 +12,8 @@ use thermocline_device::{Device, SimulatedDevice};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockInfo;
 use thermocline_storage::row_directory::Word;
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_values::types::DataType;
+use thermocline_values::value::ValueRef;
 
 use crate::catalog::ddl::Change;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};

@@ -5,7 +5,7 @@ use thermocline_engine::catalog::Identity;
 use thermocline_engine::{SequenceDef, TypeDef, TypeKind, ViewDef};
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
-use thermocline_storage::types::DataType;
+use thermocline_values::types::DataType;
 
 use super::{Filler, domains, generated, privileges, triggers};
 use crate::ddl::is_operation;

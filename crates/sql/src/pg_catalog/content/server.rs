@@ -4,7 +4,7 @@
 use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::tablespace::MEASURED;
 use thermocline_query::types::datetime::{unix_of, zone};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Filler;
 use super::functions::PLPGSQL;

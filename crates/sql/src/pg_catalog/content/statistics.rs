@@ -1,7 +1,7 @@
 //! The statistics views: statements, transactions, tuples. Counters that this
 //! database does not keep are 0.
 
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;

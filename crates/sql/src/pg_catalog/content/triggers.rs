@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Table, TriggerDef, TriggerEvent};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Filler;
 use super::information_schema::database;

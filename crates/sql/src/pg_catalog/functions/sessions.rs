@@ -1,6 +1,6 @@
 //! Functions about sessions: what others do, who waits for whom, stopping them and telling them.
 
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use crate::error::Result;
 use crate::pg_catalog::SystemSession;

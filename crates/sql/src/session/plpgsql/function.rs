@@ -13,7 +13,7 @@ use thermocline_query::tree::Column;
 use thermocline_query::types::array::Array;
 use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, format_type};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Entry;
 use super::compiled::Compiled;

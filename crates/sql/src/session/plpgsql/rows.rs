@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use thermocline_engine::ChargeKind;
 use thermocline_query::datum::Datum;
 use thermocline_query::tree::Column;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Machine;
 use super::compiled::Site;

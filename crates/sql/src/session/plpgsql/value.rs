@@ -10,7 +10,7 @@ use thermocline_query::parse::parse;
 use thermocline_query::tree::{Column, Expr};
 use thermocline_query::types::domain::is_domain;
 use thermocline_query::types::{self, ids};
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::Machine;
 use super::compiled::{Simple, Site};

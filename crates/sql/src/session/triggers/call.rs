@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thermocline_engine::{Table, TriggerDef, TriggerEvent};
 use thermocline_query::datum::Datum;
-use thermocline_storage::value::Value;
+use thermocline_values::value::Value;
 
 use super::super::Session;
 use super::super::plpgsql::{RowShape, Rows, TriggerCall};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use thermocline_engine::{
     ChargeKind, Database, Error, LockMode, RowId, RunOptions, Table, TriggerEvent, give_way,
 };
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
 use super::super::plpgsql::RowShape;
 use super::super::transaction::TransactionState;

@@ -11,7 +11,7 @@ use crate::types::DataType;
 use crate::value::Value;
 
 /// Any type.
-pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
+pub fn any_type() -> impl Strategy<Value = DataType> {
     prop_oneof![
         Just(DataType::Boolean),
         Just(DataType::SmallInt),
@@ -71,7 +71,7 @@ fn long_numeric() -> impl Strategy<Value = Value> {
 }
 
 /// A value of the type, as it would be stored in a column of it.
-pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
+pub fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
     let text = |pattern: &'static str, limit: u32| {
         pattern.prop_map(move |text| Value::Text(text.chars().take(limit as usize).collect()))
     };
@@ -149,7 +149,7 @@ pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
 }
 
 /// As [`value_of`], with NULLs if the column is nullable.
-pub(crate) fn nullable_value_of(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
+pub fn nullable_value_of(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
     if nullable {
         prop_oneof![1 => Just(Value::Null), 4 => value_of(data_type)].boxed()
     } else {

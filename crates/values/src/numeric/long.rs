@@ -75,7 +75,7 @@ fn push_key(negative: bool, digits: &[u8], before_point: i32, out: &mut Vec<u8>)
 }
 
 /// Appends the key of a small numeric.
-pub(crate) fn push_small_key(number: Numeric, out: &mut Vec<u8>) {
+pub fn push_small_key(number: Numeric, out: &mut Vec<u8>) {
     // 38 digits, the first at the end.
     let mut digits = [0; NUMERIC_DIGITS_MAX as usize + 1];
     let mut rest = number.mantissa().unsigned_abs();

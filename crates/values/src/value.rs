@@ -302,7 +302,7 @@ fn key_of(oid: u32, value: &[u8]) -> &[u8] {
 /// One bit pattern for all NaNs and for both zeros.
 #[must_use]
 #[inline]
-pub(crate) fn canonical_double(value: f64) -> f64 {
+pub fn canonical_double(value: f64) -> f64 {
     if value.is_nan() {
         f64::NAN
     } else if value == 0.0 {

@@ -86,7 +86,8 @@ impl Numeric {
     }
 
     /// As [`Numeric::new`], for callers with their own errors.
-    pub(crate) fn checked(mantissa: i128, scale: u8) -> Option<Self> {
+    #[inline]
+    pub fn checked(mantissa: i128, scale: u8) -> Option<Self> {
         (mantissa.unsigned_abs() < MANTISSA_LIMIT.unsigned_abs() && scale <= NUMERIC_DIGITS_MAX)
             .then_some(Self { mantissa, scale })
     }
