@@ -9,29 +9,15 @@ use std::time::{Duration, Instant};
 
 use postgres::psql;
 use support::database::{WAITING, hold_a_row, rows};
-use support::{Message, PATIENCE, Running, Wire, bind, execute, message, parse, query, tags};
-
-/// What the rows of an answer say, as text.
-fn values(messages: &[Message]) -> Vec<Vec<Option<String>>> {
-    use bytes::Buf;
-    let rows = messages.iter().filter(|message| message.tag == b'D');
-    rows.map(|row| {
-        let mut body = row.body.clone();
-        let columns = body.get_u16();
-        let value = |_| {
-            let length = usize::try_from(body.get_i32()).ok()?;
-            Some(String::from_utf8(body.split_to(length).to_vec()).unwrap())
-        };
-        (0..columns).map(value).collect()
-    })
-    .collect()
-}
+use support::{
+    Message, PATIENCE, Running, Wire, bind, execute, message, parse, query, rows_as_text, tags,
+};
 
 async fn ask(wire: &mut Wire, sql: &str) -> Vec<Vec<Option<String>>> {
     let messages = wire.query(sql).await;
     let failed = messages.iter().find(|message| message.tag == b'E');
     assert!(failed.is_none(), "{sql}: {failed:?}");
-    values(&messages)
+    rows_as_text(&messages)
 }
 
 async fn ask_one(wire: &mut Wire, sql: &str) -> Option<String> {
@@ -219,7 +205,7 @@ async fn a_session_ends_itself_and_one_that_is_not_there_is_a_warning() {
             assert_eq!(notice.sqlstate(), "01000");
             let words = "PID 999999 is not a PostgreSQL backend process";
             assert_eq!(notice.field(b'M').unwrap(), words);
-            assert_eq!(values(&messages)[0][0].as_deref(), Some("f"));
+            assert_eq!(rows_as_text(&messages)[0][0].as_deref(), Some("f"));
         }
     }
     for nothing in [

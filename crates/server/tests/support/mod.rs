@@ -122,6 +122,21 @@ pub fn tags(messages: &[Message]) -> String {
         .collect()
 }
 
+/// What the rows of an answer say, as text.
+pub fn rows_as_text(messages: &[Message]) -> Vec<Vec<Option<String>>> {
+    let rows = messages.iter().filter(|message| message.tag == b'D');
+    rows.map(|row| {
+        let mut body = row.body.clone();
+        let columns = body.get_u16();
+        let value = |_| {
+            let length = usize::try_from(body.get_i32()).ok()?;
+            Some(String::from_utf8(body.split_to(length).to_vec()).unwrap())
+        };
+        (0..columns).map(value).collect()
+    })
+    .collect()
+}
+
 /// A client that speaks bytes.
 pub struct Wire {
     pub stream: TcpStream,
