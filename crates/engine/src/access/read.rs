@@ -216,13 +216,38 @@ impl Access<'_> {
         direction: Direction,
         each: EachRow<'_>,
     ) -> Result<()> {
+        self.range_in(None, table, index, (lower, upper), direction, each)
+    }
+
+    /// Whether the scope is more than one partition.
+    #[must_use]
+    pub fn holds_several(&self) -> bool {
+        self.guards.len() > 1
+    }
+
+    /// As [`Access::range`], of one partition if that is known to have all of the interval.
+    pub fn range_in(
+        &mut self,
+        only: Option<u16>,
+        table: &Table,
+        index: usize,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        each: EachRow<'_>,
+    ) -> Result<()> {
         self.check(table)?;
         debug_assert!(table.def.indexes[index].kind == IndexKind::BTree);
-        let mut streams = Vec::with_capacity(self.guards.len());
+        let mut streams = Vec::new();
         for position in 0..self.guards.len() {
+            if only.is_some_and(|partition| self.guards.at(position).id != partition) {
+                continue;
+            }
             let mut stream = Stream::new(position, lower, upper, direction);
             stream.fill(self, table, index)?;
-            streams.push(stream);
+            // Most partitions have nothing in a small interval.
+            if stream.head().is_some() || !stream.exhausted {
+                streams.push(stream);
+            }
         }
         let mut last: Option<(Vec<u8>, RowId)> = None;
         loop {
@@ -269,8 +294,14 @@ impl Access<'_> {
             (Some(key), Direction::Ascending) => (lower, Bound::Included(&key[..])),
             (Some(key), Direction::Descending) => (Bound::Included(&key[..]), upper),
         };
-        for partition in self.read_partitions() {
-            self.note_read(table, partition, || ReadWhat::keys(of, lower, upper));
+        let note = || ReadWhat::keys(of, lower, upper);
+        match only {
+            Some(partition) => self.note_read(table, partition, note),
+            None => {
+                for partition in self.read_partitions() {
+                    self.note_read(table, partition, note);
+                }
+            }
         }
         Ok(())
     }

@@ -360,24 +360,31 @@ pub(crate) fn visit(
             } else {
                 Direction::Ascending
             };
+            // A join holds all partitions; its looks may be for one.
+            let only = match &source.partition {
+                Some(choices) if access.holds_several() => {
+                    match partitions_of(table, choices, context)?.as_slice() {
+                        [one] => Some(*one),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
             for (lower, upper) in ranges {
                 if is_empty(lower, upper) {
                     continue;
                 }
                 let mut stop = None;
                 let mut broke = false;
-                access.range(
-                    table,
-                    index,
+                let bounds = (
                     lower.as_ref().map(Vec::as_slice),
                     upper.as_ref().map(Vec::as_slice),
-                    direction,
-                    &mut |row, tuple| {
-                        let next = flow(admitted(row, tuple), &mut stop);
-                        broke |= next.is_break();
-                        Ok(next)
-                    },
-                )?;
+                );
+                access.range_in(only, table, index, bounds, direction, &mut |row, tuple| {
+                    let next = flow(admitted(row, tuple), &mut stop);
+                    broke |= next.is_break();
+                    Ok(next)
+                })?;
                 if let Some(stop) = stop {
                     return Err(stop);
                 }

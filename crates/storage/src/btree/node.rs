@@ -233,8 +233,17 @@ impl Node {
         let Some(rest) = key.strip_prefix(prefix) else {
             return if key < prefix { 0 } else { self.len() };
         };
-        if (1..=8).contains(&self.stride) && rest.len() == self.stride as usize {
-            return self.rank_short(head(rest), row);
+        if (1..=8).contains(&self.stride) {
+            let stride = self.stride as usize;
+            return match rest.len() {
+                // What all suffixes begin with is below them.
+                0 => 0,
+                // The bounds of a range: below every suffix that begins with them.
+                len if len < stride => self.rank_short(head(rest) << (8 * (stride - len)), 0),
+                len if len == stride => self.rank_short(head(rest), row),
+                // Behind the suffix that it begins with.
+                _ => self.rank_short(head(&rest[..stride]), ROW_AFTER_ALL),
+            };
         }
         let rows = self.rows();
         if self.stride == 0 && rest.is_empty() {

@@ -538,3 +538,33 @@ fn memory_returns_after_deletes_and_duplicates_stay_fast() {
     assert_eq!(tree.get_first(b"one key"), None);
     assert!(tree.bytes() < 60_000, "{} bytes stay", tree.bytes());
 }
+
+proptest! {
+    /// Whatever the lengths of a node's keys and of the key that is looked for.
+    #[test]
+    fn a_rank_is_how_many_entries_are_below(
+        (length, begin) in (1usize..=12, prop::collection::vec(0u8..2, 0..3)),
+        ends in prop::collection::btree_set(
+            (prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255)], 12), 0u32..4),
+            1..40,
+        ),
+        wanted in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255)], 0..16),
+        row in prop_oneof![Just(0u64), Just(1), 2u64..5, Just(node::ROW_AFTER_ALL)],
+    ) {
+        let whole = ends.iter().map(|(end, row)| ([&begin[..], &end[..length]].concat(), *row));
+        let whole: Model = whole.collect();
+        let mut entries = layout::Entries::default();
+        for (index, (key, row)) in whole.iter().enumerate() {
+            entries.insert(index, key, *row, node::NO_NODE);
+        }
+        let mut node = node::Node::empty(0);
+        node.lay_out(&entries, 0..whole.len(), u32::MAX, false);
+        for wanted in [wanted.clone(), [&begin[..], &wanted[..]].concat()] {
+            let is_below = |(key, own): &&(Vec<u8>, u32)| {
+                (key.as_slice(), u64::from(*own)) < (wanted.as_slice(), row)
+            };
+            let below = whole.iter().filter(is_below).count();
+            prop_assert_eq!(node.rank(&wanted, row), below, "{:?} {}", wanted, row);
+        }
+    }
+}
