@@ -1,4 +1,4 @@
-//! Calls of functions that are no queries (PL/pgSQL). The session makes them before the statement
+//! Calls of functions that are no queries (PL/pgSQL, several statements of SQL). The session makes them before the statement
 //! runs, and what they give are parameters of it, behind its own: a value, or an array for each
 //! column of the rows. So a call may stand only where PostgreSQL makes it once, whatever the rows
 //! and the conditions are.
@@ -52,7 +52,7 @@ pub(super) struct CallsBefore {
 #[cold]
 fn misplaced(name: &str, location: i32) -> QueryError {
     QueryError::unsupported(
-        format!("a function of PL/pgSQL cannot be called in such a place: {name}"),
+        format!("a function that is no query cannot be called in such a place: {name}"),
         "Call it in the select list of a query without FROM, or alone in FROM, and use what it gives in the next statement.",
     )
     .at(location)

@@ -131,6 +131,12 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         }
     }
     let is_plpgsql = options.language == Language::PlPgSql;
+    if create.is_procedure && !is_plpgsql && !columns.is_empty() {
+        return Err(QueryError::unsupported(
+            "procedures of SQL with OUT arguments are not supported",
+            "Write it in PL/pgSQL.",
+        ));
+    }
     let result = match create.return_type() {
         Some(name) if is_trigger(name) => {
             may_be_trigger(name, is_plpgsql, arguments.is_empty() && columns.is_empty())?;
@@ -172,27 +178,19 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         true => result,
         false => ids::RECORD,
     };
-    if is_plpgsql
-        && inputs
-            .iter()
-            .chain([&result])
-            .any(|oid| is_polymorphic(*oid))
-    {
+    let language = match is_plpgsql {
+        true => Language::PlPgSql,
+        false => Language::of_sql(&options.body, result, !columns.is_empty()),
+    };
+    let mut named = inputs.iter().chain([&result]);
+    if language != Language::Sql && named.any(|oid| is_polymorphic(*oid)) {
+        let what = match is_plpgsql {
+            true => "functions of PL/pgSQL",
+            false => "functions of several statements",
+        };
         return Err(QueryError::unsupported(
-            "functions of PL/pgSQL with polymorphic types are not supported",
+            format!("{what} with polymorphic types are not supported"),
             "Name the types.",
-        ));
-    }
-    if result == ids::VOID && !is_plpgsql {
-        return Err(QueryError::unsupported(
-            "functions that return void are not supported",
-            "Return a value, or send the statement itself.",
-        ));
-    }
-    if result == ids::RECORD && columns.is_empty() && !is_plpgsql {
-        return Err(QueryError::unsupported(
-            "functions that return record without OUT columns are not supported",
-            "Use RETURNS TABLE.",
         ));
     }
     let name = names(create.funcname().iter());
@@ -211,7 +209,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             columns,
             strict: options.strict,
             body: Arc::from(options.body),
-            language: options.language,
+            language,
             out: out.filter(|_| is_plpgsql),
             reads_only: options.volatility != Volatility::Volatile,
         },
@@ -227,14 +225,8 @@ fn is_trigger(name: &TypeName) -> bool {
 /// Whether these may be the options of a procedure.
 ///
 /// # Errors
-/// 0A000 for one of SQL, 42P13 for what only functions have.
+/// 42P13 for what only functions have.
 fn may_be_procedure(options: &Options) -> Result<()> {
-    if options.language != Language::PlPgSql {
-        return Err(QueryError::unsupported(
-            "procedures of SQL are not supported",
-            "Write it in PL/pgSQL.",
-        ));
-    }
     match options.is_functions {
         false => Ok(()),
         true => Err(QueryError::new(
@@ -555,7 +547,7 @@ impl Options {
             Some(other) => {
                 return Err(QueryError::unsupported(
                     format!("functions of language {other} are not supported"),
-                    "Write it in SQL, as one query, or in PL/pgSQL.",
+                    "Write it in SQL or in PL/pgSQL.",
                 ));
             }
             None => return Err(QueryError::new("42P13", "no language specified")),
@@ -575,22 +567,14 @@ impl Options {
     }
 }
 
-/// The query of BEGIN ATOMIC … END.
+/// The statements of BEGIN ATOMIC … END.
 fn block_text(block: Node<'_>) -> Result<String> {
     let mut statements = Vec::new();
     gather(block, &mut statements);
-    let failed = |_| QueryError::internal("a query that cannot be written");
-    match statements.as_slice() {
-        [one @ Node::SelectStmt(_)] => Ok(deparse(*one).map_err(failed)?.as_str().to_owned()),
-        [_] => Err(QueryError::unsupported(
-            "functions of other statements than queries are not supported",
-            "Write the function as one SELECT; send other statements by themselves.",
-        )),
-        _ => Err(QueryError::unsupported(
-            "functions of several statements are not supported",
-            "Write the function as one SELECT; send other statements by themselves.",
-        )),
-    }
+    let failed = |_| QueryError::internal("a statement that cannot be written");
+    let texts = statements.iter().map(|one| deparse(*one).map_err(failed));
+    let texts = texts.map(|text| Ok(text?.as_str().to_owned()));
+    Ok(texts.collect::<Result<Vec<String>>>()?.join(";\n"))
 }
 
 fn gather<'n>(node: Node<'n>, statements: &mut Vec<Node<'n>>) {

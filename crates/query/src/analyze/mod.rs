@@ -71,9 +71,9 @@ pub use create_function::{
 };
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
-pub use sql_function::{Argument, Language, SqlFunction, check_function};
+pub use sql_function::{Argument, Language, SqlFunction, check_function, gives_rows};
 pub use type_name::written_type;
-pub use variables::{Columns, Variable, Variables};
+pub use variables::{Columns, Conflict, Variable, Variables};
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
 pub trait Catalog {

@@ -96,11 +96,42 @@ pub struct SqlFunction {
 /// What a body is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Language {
-    /// SQL: one query.
+    /// SQL: one query, which takes the place of the call.
     #[default]
     Sql,
+    /// SQL: statements that run one after the other.
+    Statements,
     /// PL/pgSQL
     PlPgSql,
+}
+
+impl Language {
+    /// Of a body of SQL: one query that gives `result`, or statements.
+    #[must_use]
+    pub fn of_sql(body: &str, result: u32, has_columns: bool) -> Self {
+        let is_nothing = result == ids::VOID || result == ids::RECORD && !has_columns;
+        // What cannot be read is refused by whoever needs it.
+        let is_query = || parse(body).map_or(true, |parsed| body_of(&parsed).is_ok());
+        match !is_nothing && is_query() {
+            true => Self::Sql,
+            false => Self::Statements,
+        }
+    }
+}
+
+/// Whether a statement of a body gives rows.
+///
+/// # Errors
+/// 42601 for what is no statement.
+pub fn gives_rows(text: &str) -> Result<bool> {
+    let parsed = parse(text)?;
+    Ok(match parsed.statements().stmts().next() {
+        Some(Node::SelectStmt(select)) => select.into_clause().is_none(),
+        Some(Node::InsertStmt(insert)) => insert.returning_clause().is_some(),
+        Some(Node::UpdateStmt(update)) => update.returning_clause().is_some(),
+        Some(Node::DeleteStmt(delete)) => delete.returning_clause().is_some(),
+        _ => false,
+    })
 }
 
 /// An argument of a function.
@@ -179,15 +210,8 @@ pub fn check_function(
 fn body_of(parsed: &crate::parse::Parsed) -> Result<&pg_raw_parse::nodes::SelectStmt> {
     let mut statements = parsed.statements().stmts();
     match (statements.next(), statements.next()) {
-        (Some(Node::SelectStmt(select)), None) => Ok(select),
-        (Some(Node::SelectStmt(_)), Some(_)) => Err(QueryError::unsupported(
-            "functions of several statements are not supported",
-            "Write the function as one SELECT; send other statements by themselves.",
-        )),
-        _ => Err(QueryError::unsupported(
-            "functions of other statements than queries are not supported",
-            "Write the function as one SELECT; send other statements by themselves.",
-        )),
+        (Some(Node::SelectStmt(select)), None) if select.into_clause().is_none() => Ok(select),
+        _ => Err(QueryError::internal("a body that is no query")),
     }
 }
 
@@ -262,7 +286,7 @@ impl Analyzer<'_> {
         for column in &mut columns {
             column.oid = generic.result(column.oid)?;
         }
-        if function.language == Language::PlPgSql {
+        if function.language != Language::Sql {
             return self.call_before(function, ordered, result, location);
         }
         let types: Vec<u32> = ordered.iter().map(|argument| argument.oid).collect();

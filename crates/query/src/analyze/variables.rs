@@ -1,5 +1,6 @@
 //! Names that mean variables of a program around the statement (PL/pgSQL). Each becomes a
-//! parameter. One that means a column, too, is ambiguous, as in PostgreSQL.
+//! parameter. One that means a column, too, is ambiguous, as in PostgreSQL, unless the program says
+//! which is meant.
 
 use std::sync::Arc;
 
@@ -7,8 +8,23 @@ use super::{Analyzer, QueryError, Result};
 use crate::tree::{Expr, ExprKind};
 use crate::types::domain::{base, is_domain};
 
+/// What a name means that a variable has, and a column, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Conflict {
+    /// An error.
+    #[default]
+    Error,
+    /// The column.
+    Column,
+    /// The variable.
+    Variable,
+}
+
 /// What names beside those of columns mean.
 pub trait Variables {
+    /// What is meant where both have a name.
+    fn conflict(&self) -> Conflict;
+
     /// An analysis begins: which parameters there are is said anew.
     fn begin(&self);
 
@@ -93,12 +109,18 @@ impl Analyzer<'_> {
     ) -> Result<Expr> {
         match (variable, column) {
             (Ok(None), column) | (Err(_), column @ Ok(_)) => column,
-            (Ok(Some(_)), Ok(_)) => Err(QueryError::new(
-                "42702",
-                format!("column reference \"{name}\" is ambiguous"),
-            )
-            .with_detail("It could refer to either a PL/pgSQL variable or a table column.")
-            .at(location)),
+            (Ok(Some(variable)), Ok(column)) => {
+                match self.variables.map_or(Conflict::Error, Variables::conflict) {
+                    Conflict::Column => Ok(column),
+                    Conflict::Variable => Ok(variable),
+                    Conflict::Error => Err(QueryError::new(
+                        "42702",
+                        format!("column reference \"{name}\" is ambiguous"),
+                    )
+                    .with_detail("It could refer to either a PL/pgSQL variable or a table column.")
+                    .at(location)),
+                }
+            }
             (Ok(Some(variable)), Err(error)) if is_missing(&error) => Ok(variable),
             (Err(error), Err(missing)) if is_missing(&missing) => Err(error),
             (_, Err(error)) => Err(error),

@@ -184,7 +184,7 @@ pub(crate) fn create_function(
     if !checks_body {
         return Ok(create);
     }
-    if create.function.language == Language::PlPgSql {
+    if create.function.language != Language::Sql {
         plpgsql::check(&create.function, catalog, &search_path)?;
         return Ok(create);
     }

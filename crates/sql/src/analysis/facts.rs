@@ -28,6 +28,8 @@ pub struct SessionFacts {
     pub process_id: i32,
     /// How many functions of triggers stand in each other.
     pub trigger_depth: i32,
+    /// EXPLAIN ANALYZE will ask what became of the plan.
+    pub explains: bool,
     /// The transaction's start, in microseconds since 2000-01-01 UTC.
     pub now_us: i64,
     /// How dates, times and numbers look.

@@ -366,13 +366,7 @@ impl analyze::Catalog for Relations<'_> {
     }
 
     fn composite(&self, oid: u32) -> Option<Vec<Column>> {
-        let of_rows = || {
-            let mut tables = self.catalog().tables.values();
-            let table = tables.find(|table| row_type_oid(table.oid) == oid)?;
-            let columns = stored_table(table).columns.into_iter();
-            Some(columns.filter(|column| !column.is_dropped()).collect())
-        };
-        told_columns(oid).or_else(of_rows)
+        composite(self.catalog(), oid)
     }
 
     fn functions(&self, schema: Option<&str>, name: &str) -> Vec<SqlFunction> {
@@ -439,6 +433,17 @@ impl analyze::Catalog for Relations<'_> {
     }
 }
 
+/// The columns of a composite type, a table's rows among them.
+pub(crate) fn composite(catalog: &Catalog, oid: u32) -> Option<Vec<Column>> {
+    let of_rows = || {
+        let mut tables = catalog.tables.values();
+        let table = tables.find(|table| row_type_oid(table.oid) == oid)?;
+        let columns = stored_table(table).columns.into_iter();
+        Some(columns.filter(|column| !column.is_dropped()).collect())
+    };
+    told_columns(oid).or_else(of_rows)
+}
+
 /// A function as analysis calls it.
 pub(crate) fn called(def: &FunctionDef) -> SqlFunction {
     let argument = |of: &FunctionArgument| Argument {
@@ -462,7 +467,10 @@ pub(crate) fn called(def: &FunctionDef) -> SqlFunction {
         strict: def.strict,
         body: Arc::from(def.body.as_str()),
         language: match def.language {
-            FunctionLanguage::Sql => Language::Sql,
+            FunctionLanguage::Sql if def.procedure.is_some() => Language::Statements,
+            FunctionLanguage::Sql => {
+                Language::of_sql(&def.body, def.result, !def.columns.is_empty())
+            }
             FunctionLanguage::PlPgSql => Language::PlPgSql,
         },
         out: def.out.as_deref().map(Arc::from),

@@ -26,6 +26,7 @@ mod errors;
 mod feed;
 mod learned;
 mod memory;
+mod ran;
 mod row_stream;
 mod run;
 mod scan;

@@ -182,12 +182,16 @@ impl RowStream {
         }
     }
 
-    pub(super) fn of_whole(columns: Vec<OutputColumn>, rows: WholeResult) -> Self {
+    pub(super) fn of_whole(
+        columns: Vec<OutputColumn>,
+        rows: WholeResult,
+        scans: Arc<Scans>,
+    ) -> Self {
         Self {
             columns: columns.into(),
             source: Source::Whole(rows),
             turn: None,
-            scans: Arc::default(),
+            scans,
         }
     }
 
@@ -195,6 +199,12 @@ impl RowStream {
     #[must_use]
     pub fn group_counts(&self) -> GroupCounts {
         self.scans.counts()
+    }
+
+    /// Its operators with what they counted, one a line, if the session explains.
+    #[must_use]
+    pub fn operators(&self) -> Vec<String> {
+        self.scans.ran()
     }
 
     /// Whether it holds a turn.

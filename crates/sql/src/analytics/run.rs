@@ -97,6 +97,7 @@ impl Statement {
         let plan = run::physical(&state, &lowered, &look).await;
         let plan = plan.map_err(|error| self.told(sql_error(&error)))?;
         look();
+        self.scans.runs(&plan);
         Ok(plan)
     }
 
@@ -135,7 +136,7 @@ impl Analytics {
         let room = Box::new(OfPool(MemoryConsumer::new("values").register(pool)));
         let environment = SystemEnvironment::new(catalog, &self.db, facts.clone(), Some(room));
         Statement {
-            scans: Arc::new(Scans::new(environment.ending(), notes)),
+            scans: Arc::new(Scans::new(environment.ending(), notes, facts.explains)),
             typed: Arc::clone(typed),
             environment: Arc::new(environment),
             arguments: Arc::new([]),
@@ -237,6 +238,7 @@ impl Analytics {
     }
 
     async fn whole(&self, statement: Statement, end: End) -> Result<RowStream> {
+        let scans = Arc::clone(&statement.scans);
         let (typed, environment) = (
             Arc::clone(&statement.typed),
             Arc::clone(&statement.environment),
@@ -263,7 +265,7 @@ impl Analytics {
         let (rows, held) = task?.outcome().await??;
         let output = Output::new(&typed, &environment);
         let rows = WholeResult::new(rows, output, environment.take_changes(), (held, end));
-        Ok(RowStream::of_whole(typed.output_columns(), rows))
+        Ok(RowStream::of_whole(typed.output_columns(), rows, scans))
     }
 
     /// The plan of a query, one line a row.

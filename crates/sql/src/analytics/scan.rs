@@ -24,6 +24,9 @@ use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
@@ -192,6 +195,7 @@ impl TableProvider for SnapshotTable {
                 columns,
                 limit,
                 properties: Arc::new(properties),
+                metrics: ExecutionPlanMetricsSet::new(),
             }) as Arc<dyn ExecutionPlan>)
         })
     }
@@ -221,6 +225,7 @@ pub(super) struct SnapshotScanExec {
     limit: Option<usize>,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl SnapshotScanExec {
@@ -375,6 +380,10 @@ impl ExecutionPlan for SnapshotScanExec {
         Ok(Arc::new(share))
     }
 
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
     fn execute(
         &self,
         partition: usize,
@@ -409,6 +418,7 @@ impl ExecutionPlan for SnapshotScanExec {
             counted: 0,
             snapshot: self.snapshot.clone(),
             rows_left: self.limit.unwrap_or(usize::MAX),
+            given: MetricBuilder::new(&self.metrics).output_rows(partition),
         };
         let batches = stream::try_unfold(reader, |mut reader| async move {
             let batch = reader.next_batch().await?;
@@ -444,6 +454,8 @@ struct Reader {
     scan: Option<Scan>,
     builder: BatchBuilder,
     rows_left: usize,
+    /// Rows that it has given, for EXPLAIN ANALYZE.
+    given: Count,
 }
 
 impl Reader {
@@ -513,6 +525,7 @@ impl Reader {
             batch = batch.slice(0, self.rows_left);
         }
         self.rows_left -= batch.num_rows();
+        self.given.add(batch.num_rows());
         Ok(Some(batch))
     }
 

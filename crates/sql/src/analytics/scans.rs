@@ -1,12 +1,15 @@
 //! What the scans of a statement share: how many row groups they came to, what they have read,
-//! and whether they are to end.
+//! whether they are to end, and for EXPLAIN ANALYZE the plan that they are of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_plan::ExecutionPlan;
+use parking_lot::Mutex;
 use thermocline_engine::{GroupCounts, IndexKeys, ScanNotes, Table};
 
+use super::ran;
 use crate::error::SqlError;
 use crate::pg_catalog::Ending;
 
@@ -18,16 +21,36 @@ pub(crate) struct Scans {
     ending: Arc<Ending>,
     /// Where a serializable transaction learns what they read.
     notes: Option<Arc<ScanNotes>>,
+    /// The plan, where somebody will ask what became of it. Else it goes as soon as it has run.
+    plan: Option<Mutex<Option<Arc<dyn ExecutionPlan>>>>,
 }
 
 impl Scans {
     /// Those of a statement that ends so.
-    pub(super) fn new(ending: Arc<Ending>, notes: Option<Arc<ScanNotes>>) -> Self {
+    pub(super) fn new(
+        ending: Arc<Ending>,
+        notes: Option<Arc<ScanNotes>>,
+        keeps_plan: bool,
+    ) -> Self {
         Self {
             ending,
             notes,
+            plan: keeps_plan.then(Mutex::default),
             ..Self::default()
         }
+    }
+
+    /// The plan is about to run; one that began before it is of no more interest.
+    pub(super) fn runs(&self, plan: &Arc<dyn ExecutionPlan>) {
+        if let Some(kept) = &self.plan {
+            *kept.lock() = Some(Arc::clone(plan));
+        }
+    }
+
+    /// The operators of a plan that has run, with what they counted.
+    pub(super) fn ran(&self) -> Vec<String> {
+        let plan = self.plan.as_ref().and_then(|kept| kept.lock().take());
+        plan.map_or_else(Vec::new, |plan| ran::lines(&plan))
     }
 
     /// Counts the row groups of a scan that has ended.

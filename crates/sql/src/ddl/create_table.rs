@@ -30,6 +30,7 @@ pub(super) const INDEX_COLUMNS_MAX: usize = 32;
 pub(super) struct KeyConstraint {
     pub(super) name: Option<String>,
     pub(super) columns: Vec<String>,
+    pub(super) include: Vec<String>,
     pub(super) primary: bool,
 }
 
@@ -308,6 +309,11 @@ impl Definition<'_> {
         }
         let what = if key.primary { "primary key" } else { "unique" };
         let columns = key_columns(def, &key.columns, what)?;
+        if key.columns.len() + key.include.len() > INDEX_COLUMNS_MAX {
+            return Err(too_many_columns());
+        }
+        let include = key.include.iter().map(|name| in_key(def, name));
+        let include = include.collect::<Result<_>>()?;
         if key.primary {
             for column in &columns {
                 def.columns[*column].not_null = true;
@@ -321,7 +327,8 @@ impl Definition<'_> {
             Some(name) => name.clone(),
             None if key.primary => names::choose(&def.name, "", "pkey", taken),
             None => {
-                let joined = names::joined(key.columns.iter().map(String::as_str));
+                let all = key.columns.iter().chain(&key.include);
+                let joined = names::joined(all.map(String::as_str));
                 names::choose(&def.name, &joined, "key", taken)
             }
         };
@@ -334,7 +341,7 @@ impl Definition<'_> {
             primary: key.primary,
             constraint: true,
             kind,
-            include: Vec::new(),
+            include,
         })
     }
 
@@ -437,19 +444,11 @@ pub(super) fn position(def: &TableDef, name: &str) -> Result<usize> {
 /// The places of a key's columns.
 fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize>> {
     if names.len() > INDEX_COLUMNS_MAX {
-        return Err(SqlError::new(
-            "54011",
-            format!("cannot use more than {INDEX_COLUMNS_MAX} columns in an index"),
-        ));
+        return Err(too_many_columns());
     }
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
-        let column = def.column_named(name).ok_or_else(|| {
-            SqlError::new(
-                "42703",
-                format!("column \"{name}\" named in key does not exist"),
-            )
-        })?;
+        let column = in_key(def, name)?;
         with_key(&def.columns[column])?;
         if columns.contains(&column) {
             return Err(SqlError::new(
@@ -460,6 +459,20 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
         columns.push(column);
     }
     Ok(columns)
+}
+
+/// The column that a key names.
+fn in_key(def: &TableDef, name: &str) -> Result<usize> {
+    def.column_named(name).ok_or_else(|| {
+        let message = format!("column \"{name}\" named in key does not exist");
+        SqlError::new("42703", message)
+    })
+}
+
+#[cold]
+pub(super) fn too_many_columns() -> SqlError {
+    let message = format!("cannot use more than {INDEX_COLUMNS_MAX} columns in an index");
+    SqlError::new("54011", message)
 }
 
 /// The error of a second constraint of a name.
@@ -518,6 +531,7 @@ impl Parts {
             TableConstraint::Key {
                 name,
                 columns,
+                include,
                 primary,
             } => self.keys.push(KeyConstraint {
                 name: name.clone(),
@@ -525,6 +539,7 @@ impl Parts {
                     Some(column) => vec![column.to_owned()],
                     None => columns.clone(),
                 },
+                include: include.clone(),
                 primary: *primary,
             }),
             TableConstraint::Check { name, expression } => self.checks.push(CheckConstraint {

@@ -90,7 +90,7 @@ impl Definition<'_> {
             },
             body: of.body.to_string(),
             language: match of.language {
-                Language::Sql => FunctionLanguage::Sql,
+                Language::Sql | Language::Statements => FunctionLanguage::Sql,
                 Language::PlPgSql => FunctionLanguage::PlPgSql,
             },
             out: of.out.as_deref().map(str::to_owned),

@@ -10,7 +10,7 @@ use thermocline_query::types::domain::base;
 use thermocline_query::types::{format_type, ids};
 use thermocline_values::types::DataType;
 
-use super::create_table::{COLUMNS_MAX, INDEX_COLUMNS_MAX, position, with_key};
+use super::create_table::{COLUMNS_MAX, INDEX_COLUMNS_MAX, position, too_many_columns, with_key};
 use super::{Definition, exists, mentioned, names};
 use crate::bind;
 use crate::error::{Result, SqlError};
@@ -77,10 +77,7 @@ impl Definition<'_> {
             ));
         }
         if create.keys.len() + create.include.len() > INDEX_COLUMNS_MAX {
-            return Err(SqlError::new(
-                "54011",
-                format!("cannot use more than {INDEX_COLUMNS_MAX} columns in an index"),
-            ));
+            return Err(too_many_columns());
         }
         let made = self.made_of(&table, create)?;
         let shown = made.columns.iter().filter(|column| {

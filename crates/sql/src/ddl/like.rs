@@ -84,9 +84,8 @@ impl Definition<'_> {
             let named = |column: &usize| table.columns[*column].name.clone();
             for index in &table.indexes {
                 let mut columns = index.columns.iter();
-                if columns.any(|column| !table.columns[*column].is_seen())
-                    || !index.include.is_empty()
-                {
+                let computed = columns.any(|column| !table.columns[*column].is_seen());
+                if computed || (!index.constraint && !index.include.is_empty()) {
                     let like = CreateIndex::like(&table.def, index, Vec::new());
                     parts.computed_indexes.push(like);
                     continue;
@@ -103,6 +102,7 @@ impl Definition<'_> {
                 parts.keys.push(KeyConstraint {
                     name: None,
                     columns,
+                    include: index.include.iter().map(named).collect(),
                     primary: index.primary,
                 });
             }

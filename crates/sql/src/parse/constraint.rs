@@ -41,6 +41,8 @@ pub enum TableConstraint {
         name: Option<String>,
         /// Its columns; none for the one that it stands at.
         columns: Vec<String>,
+        /// INCLUDE
+        include: Vec<String>,
         /// PRIMARY KEY
         primary: bool,
     },
@@ -196,15 +198,10 @@ pub(super) fn table_constraint(constraint: &Constraint) -> Result<TableConstrain
                     "Declare the columns NOT NULL.",
                 ));
             }
-            if !constraint.including().is_empty() {
-                return Err(refused(
-                    "INCLUDE columns are not supported",
-                    "Leave the INCLUDE clause out.",
-                ));
-            }
             Ok(TableConstraint::Key {
                 name,
                 columns: node::strings(constraint.keys()),
+                include: node::strings(constraint.including()),
                 primary: constraint.contype == ConstrType::CONSTR_PRIMARY,
             })
         }

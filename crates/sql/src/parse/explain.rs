@@ -8,7 +8,7 @@ use super::{execute, node, place, query};
 use crate::error::{Result, SqlError};
 
 pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> {
-    let mut analyze = false;
+    let (mut analyze, mut json) = (false, false);
     for option in statement.options().iter() {
         let name = node::option_name(option);
         let value = node::option_text(option).unwrap_or_else(|| "on".to_owned());
@@ -17,11 +17,26 @@ pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> 
             "analyze" | "analyse" => analyze = on,
             "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary"
             | "generic_plan" | "memory" => {}
-            "format" if value.eq_ignore_ascii_case("text") => {}
             "format" => {
-                let format = value.to_uppercase();
-                let message = format!("EXPLAIN FORMAT {format} is not supported");
-                return Err(SqlError::unsupported(message, "Use FORMAT TEXT."));
+                json = match value.to_lowercase().as_str() {
+                    "text" => false,
+                    "json" => true,
+                    "xml" | "yaml" => {
+                        let message =
+                            format!("EXPLAIN FORMAT {} is not supported", value.to_uppercase());
+                        return Err(SqlError::unsupported(
+                            message,
+                            "Use FORMAT JSON or FORMAT TEXT.",
+                        ));
+                    }
+                    _ => {
+                        let message = format!(
+                            "unrecognized value for EXPLAIN option \"format\": \"{value}\""
+                        );
+                        let error = SqlError::new("22023", message);
+                        return Err(error.with_position(place(text, option.location)));
+                    }
+                }
             }
             _ => {
                 let message = format!("unrecognized EXPLAIN option \"{name}\"");
@@ -33,6 +48,7 @@ pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> 
         Node::ExecuteStmt(of) => {
             return Ok(Statement::Explain(Explain {
                 analyze,
+                json,
                 statement: Box::new(execute::execute(of)?),
             }));
         }
@@ -43,6 +59,7 @@ pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> 
             let query = query::within(query, "EXPLAIN")?;
             return Ok(Statement::Explain(Explain {
                 analyze,
+                json,
                 statement: Box::new(Statement::Query(query)),
             }));
         }

@@ -205,6 +205,8 @@ pub enum Statement {
 pub struct Explain {
     /// Run it and count.
     pub analyze: bool,
+    /// As JSON instead of text.
+    pub json: bool,
     /// The statement.
     pub statement: Box<Statement>,
 }

@@ -417,7 +417,7 @@ fn explain_takes_options_in_both_forms() {
     assert!(!analyze("explain select 1"));
     assert!(analyze("explain (analyze, costs off) select 1"));
     assert!(analyze("explain analyze verbose delete from t"));
-    assert_eq!(error("explain (format json) select 1").sqlstate, "0A000");
+    assert_eq!(error("explain (format xml) select 1").sqlstate, "0A000");
     assert_eq!(error("explain create table t (a int)").sqlstate, "42601");
 }
 

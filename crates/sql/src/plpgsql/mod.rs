@@ -13,6 +13,7 @@
 //! | `raise` | RAISE, ASSERT, GET DIAGNOSTICS, the conditions of handlers |
 //! | `conditions` | the names of errors |
 //! | `trigger` | what the function of a trigger knows |
+//! | `statements` | bodies of SQL of several statements |
 //! | `types` | the types of variables |
 //! | `tree` | what is read |
 //!
@@ -25,6 +26,7 @@ mod raise;
 mod read;
 mod source;
 mod sql;
+mod statements;
 pub(crate) mod tree;
 mod trigger;
 mod types;

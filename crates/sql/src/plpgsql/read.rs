@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use thermocline_query::analyze::SqlFunction;
+use thermocline_query::analyze::{Conflict, Language, SqlFunction};
 use thermocline_query::types::ids;
 
 use super::source::{Source, folded};
+use super::statements::read_statements;
 use super::tree::{Block, Body, Declared, Expression, Kind, Name, Slot, Statement, Target};
 use super::tree::{Dynamic, Source as Rows};
 use crate::error::{Result, SqlError};
@@ -29,6 +30,8 @@ pub(crate) struct Signature {
     pub(crate) returns_nothing: bool,
     /// It is a trigger's function, or a trigger's condition.
     pub(crate) of_trigger: bool,
+    /// Its body is statements of SQL, and it gives a value of this type.
+    pub(crate) of_statements: Option<u32>,
 }
 
 impl Signature {
@@ -36,8 +39,11 @@ impl Signature {
     pub(crate) fn of(function: &SqlFunction) -> Self {
         let named = |name: &str, oid| (name.to_owned(), oid);
         let columns = function.columns.iter();
+        let is_statements = function.language == Language::Statements;
         let columns: Vec<(String, u32)> = match &function.out {
             Some(out) => vec![named(out, function.result)],
+            // Statements of SQL only know the arguments.
+            None if is_statements => Vec::new(),
             None => columns
                 .map(|column| named(&column.name, column.oid))
                 .collect(),
@@ -53,6 +59,7 @@ impl Signature {
             returns_nothing: function.result == ids::VOID || !columns.is_empty(),
             columns,
             of_trigger: function.result == ids::TRIGGER,
+            of_statements: is_statements.then_some(function.result),
         }
     }
 }
@@ -77,32 +84,20 @@ pub(super) struct Reader<'a> {
     columns: Vec<usize>,
 }
 
-/// Reads a body. Its first slots are the arguments, then the columns of what it gives.
+/// Reads a body, of either language. Its first slots are the arguments, then the columns of what it gives.
 ///
 /// # Errors
 /// 42601 as PostgreSQL; 0A000 for what is not done.
 pub(crate) fn read(text: &str, signature: &Signature) -> Result<Body> {
-    let mut reader = Reader {
-        source: Source::new(text)?,
-        slots: Vec::new(),
-        names: Vec::new(),
-        known: None,
-        declared_here: Vec::new(),
-        sites: 0,
-        signature,
-        labels: Vec::new(),
-        handlers: 0,
-        nested: 0,
-        columns: Vec::new(),
-    };
-    reader.signature()?;
+    if let Some(result) = signature.of_statements {
+        return read_statements(text, signature, result);
+    }
+    let mut reader = Reader::new(text, signature)?;
     let found = reader.slot("found", Declared::Known(ids::BOOL))?;
     reader.know("found", Some(found));
-    if reader.source.take_symbol("#") {
-        return Err(SqlError::unsupported(
-            "options of a body (#) are not supported",
-            "Give variables names that no column has.",
-        ));
+    let mut conflict = Conflict::Error;
+    while reader.source.take_symbol("#") {
+        conflict = reader.option()?.unwrap_or(conflict);
     }
     let block = reader.statement()?;
     if !matches!(block.kind, Kind::Block(_)) {
@@ -111,17 +106,56 @@ pub(crate) fn read(text: &str, signature: &Signature) -> Result<Body> {
     if reader.source.peek().is_some() {
         return Err(reader.source.unexpected());
     }
-    Ok(Body {
-        slots: reader.slots,
-        names: reader.names,
-        block,
-        sites: reader.sites,
-        found,
-        columns: reader.columns,
-    })
+    Ok(reader.into_body(block, found, conflict))
 }
 
 impl<'a> Reader<'a> {
+    /// Of a text, with what the signature makes known.
+    pub(super) fn new(text: &'a str, signature: &'a Signature) -> Result<Self> {
+        let mut reader = Self {
+            source: Source::new(text)?,
+            slots: Vec::new(),
+            names: Vec::new(),
+            known: None,
+            declared_here: Vec::new(),
+            sites: 0,
+            signature,
+            labels: Vec::new(),
+            handlers: 0,
+            nested: 0,
+            columns: Vec::new(),
+        };
+        reader.signature()?;
+        Ok(reader)
+    }
+
+    /// What was read.
+    pub(super) fn into_body(self, block: Statement, found: usize, conflict: Conflict) -> Body {
+        Body {
+            slots: self.slots,
+            names: self.names,
+            block,
+            sites: self.sites,
+            found,
+            columns: self.columns,
+            conflict,
+        }
+    }
+
+    /// An option of a body, behind its `#`: what a name means that a variable has, and a column.
+    fn option(&mut self) -> Result<Option<Conflict>> {
+        let option = self.source.name()?;
+        let value = self.source.name()?;
+        match (option.as_str(), value.as_str()) {
+            ("variable_conflict", "error") => Ok(Some(Conflict::Error)),
+            ("variable_conflict", "use_column") => Ok(Some(Conflict::Column)),
+            ("variable_conflict", "use_variable") => Ok(Some(Conflict::Variable)),
+            // It only shows how a body was read.
+            ("print_strict_params" | "option", _) => Ok(None),
+            _ => Err(self.source.unexpected()),
+        }
+    }
+
     fn signature(&mut self) -> Result<()> {
         let signature = self.signature;
         if let Some(name) = &signature.name {

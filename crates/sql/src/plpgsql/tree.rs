@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use thermocline_query::analyze::Conflict;
+
 /// A body: its variables and its outermost block.
 #[derive(Debug)]
 pub(crate) struct Body {
@@ -18,6 +20,8 @@ pub(crate) struct Body {
     pub(crate) found: usize,
     /// The slots of the columns of what the function gives.
     pub(crate) columns: Vec<usize>,
+    /// What a name means that a variable has, and a column, too.
+    pub(crate) conflict: Conflict,
 }
 
 /// An entry of the names that are known.
@@ -247,6 +251,10 @@ pub(crate) enum Kind {
     Assert(Expression, Option<Expression>),
     Sql(Expression, Option<Into>),
     Perform(Expression),
+    /// A statement of a body of SQL, whose rows nobody takes.
+    Run(Expression),
+    /// The last one of a body of SQL: what it gives is what the function gives.
+    Give(Expression),
     Execute(Dynamic, Option<Into>),
     Diagnostics(bool, Vec<(Target, Diagnostic)>),
     Open(usize, Option<Source>),
@@ -281,7 +289,7 @@ impl Statement {
             Kind::ReturnQuery(_) => "at RETURN QUERY",
             Kind::Raise(_) => "at RAISE",
             Kind::Assert(..) => "at ASSERT",
-            Kind::Sql(..) => "at SQL statement",
+            Kind::Sql(..) | Kind::Run(_) | Kind::Give(_) => "at SQL statement",
             Kind::Perform(_) => "at PERFORM",
             Kind::Execute(..) => "at EXECUTE",
             Kind::Diagnostics(false, _) => "at GET DIAGNOSTICS",

@@ -43,6 +43,8 @@ pub(crate) struct Admitted {
 
 #[cfg(feature = "analytics")]
 mod present {
+    use std::sync::atomic::Ordering;
+
     use super::{
         Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter,
         RunOptions, SessionContext, Value,
@@ -109,6 +111,11 @@ mod present {
             let values = self.0.next_values(rows_max).await?;
             self.1.keep_numbers(RunOptions::new).await?;
             Ok(values)
+        }
+
+        /// Its operators with what they counted, where EXPLAIN asks.
+        pub(in crate::session) fn operators(&self) -> Vec<String> {
+            self.0.operators()
         }
 
         /// Row groups of column tables that were come to, and those that were passed over.
@@ -186,6 +193,7 @@ mod present {
             creation_path: creation_path.to_vec(),
             process_id: context.process_id,
             trigger_depth: context.triggers_around(),
+            explains: context.explains.load(Ordering::Relaxed),
             now_us: context.transaction_us(),
             styles,
             settings: Arc::new(
@@ -252,6 +260,10 @@ mod absent {
             &mut self,
             _: usize,
         ) -> Result<Vec<Vec<Value>>> {
+            match *self {}
+        }
+
+        pub(in crate::session) fn operators(&self) -> Vec<String> {
             match *self {}
         }
 

@@ -70,6 +70,8 @@ pub struct SessionContext {
     pub(super) waits: Mutex<Waits>,
     /// How many functions of triggers stand in each other.
     trigger_depth: AtomicI32,
+    /// EXPLAIN ANALYZE runs its statement.
+    pub(super) explains: AtomicBool,
     /// The transaction has advisory locks of its own.
     pub(super) has_advisory: AtomicBool,
     /// What its advisory locks take.
@@ -152,6 +154,7 @@ impl SessionContext {
             cancel: Cancel::new(),
             transaction: Arc::default(),
             notices: Mutex::default(),
+            explains: AtomicBool::new(false),
             has_advisory: AtomicBool::new(false),
             advisory_charge: Mutex::default(),
             waits: Mutex::default(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use thermocline_engine::backup::BackupOptions;
 use thermocline_engine::{Table, TriggerEvent};
+use thermocline_query::types::ids;
 use thermocline_values::types::DataType;
 use thermocline_values::value::ValueRef;
 
@@ -19,7 +20,7 @@ use crate::ddl::{self, Definition};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{OutputColumn, RowWriter};
-use crate::parse::statement::{Accepted, Ddl, Modes, Named, Set, Statement};
+use crate::parse::statement::{Accepted, Ddl, Explain, Modes, Named, Set, Statement};
 use crate::settings::{self, Settings};
 
 impl Session {
@@ -642,9 +643,18 @@ fn command_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
             Some(vec![text(shown)])
         }
         Statement::ShowAll => Some(vec![text("name"), text("setting"), text("description")]),
-        Statement::Explain(_) => Some(vec![text("QUERY PLAN")]),
+        Statement::Explain(explain) => Some(vec![explain_column(explain)]),
         _ => None,
     }
+}
+
+/// The one column of EXPLAIN.
+pub(super) fn explain_column(explain: &Explain) -> OutputColumn {
+    let data_type = match explain.json {
+        true => DataType::from_oid(ids::JSON, -1).unwrap_or(DataType::Text),
+        false => DataType::Text,
+    };
+    OutputColumn::scalar("QUERY PLAN", data_type)
 }
 
 /// Sends rows of texts.

@@ -582,3 +582,58 @@ fn who_may_read_some_columns_reads_by_these() {
     assert!(shown.contains("people_lower_idx"), "{shown}");
     client.tag("reset role; drop owned by reader; drop role reader");
 }
+
+#[test]
+fn keys_include_columns() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (a int, b int, c text, d int, primary key (a) include (c), unique (b) include (c, d))");
+    let shown = "select conname, pg_get_constraintdef(oid), conkey from pg_constraint \
+                 where conrelid = $$NAME$$::regclass order by 1";
+    let of = |name: &str| shown.replace("$$NAME$$", &format!("'{name}'"));
+    assert_eq!(
+        client.rows(&of("t")),
+        [
+            "t_b_c_d_key|UNIQUE (b) INCLUDE (c, d)|{2}",
+            "t_pkey|PRIMARY KEY (a) INCLUDE (c)|{1}",
+        ]
+    );
+    // Only the key's columns are unique, and found for conflicts.
+    client.tag("insert into t values (1, 1, 'x', 1)");
+    assert!(
+        client
+            .error("insert into t values (1, 2, 'y', 2)")
+            .contains("23505")
+    );
+    assert!(
+        client
+            .error("insert into t values (2, 1, 'y', 2)")
+            .contains("23505")
+    );
+    client.tag("insert into t values (2, 2, 'x', 1)");
+    client.tag("insert into t values (3, 2, 'z', 9) on conflict (b) do update set d = excluded.d");
+    assert_eq!(
+        client.rows("select * from t order by a"),
+        ["1|1|x|1", "2|2|x|9"]
+    );
+    client.tag("create table u (like t including all)");
+    assert_eq!(
+        client.rows(&of("u")),
+        [
+            "u_b_c_d_key|UNIQUE (b) INCLUDE (c, d)|{2}",
+            "u_pkey|PRIMARY KEY (a) INCLUDE (c)|{1}",
+        ]
+    );
+    client.tag("alter table u add constraint both_of unique (a, b) include (d)");
+    client.tag("alter table u rename column d to e");
+    let last = "select pg_get_constraintdef(oid) from pg_constraint where conname = 'both_of'";
+    assert_eq!(client.rows(last), ["UNIQUE (a, b) INCLUDE (e)"]);
+    // A column that goes takes along what names it.
+    client.tag("alter table u drop column e");
+    assert_eq!(
+        client.rows(&of("u")),
+        ["u_pkey|PRIMARY KEY (a) INCLUDE (c)|{1}"]
+    );
+    let missing = "create table v (a int, unique (a) include (nothing))";
+    assert!(client.error(missing).contains("42703"));
+}

@@ -16,6 +16,7 @@ mod current_of;
 mod cursors;
 mod ddl;
 mod domains;
+mod explain;
 mod extended;
 mod fixture;
 mod foreign_keys;

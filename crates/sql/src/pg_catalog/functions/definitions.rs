@@ -74,6 +74,14 @@ pub(crate) const fn action_name(action: ReferenceAction) -> &'static str {
     }
 }
 
+/// ` INCLUDE (c)`, if an index has such columns.
+fn include(table: &Table, index: &IndexDef) -> String {
+    match index.include.is_empty() {
+        true => String::new(),
+        false => format!(" INCLUDE ({})", named(table, &index.include)),
+    }
+}
+
 /// `PRIMARY KEY (a, b)`, `UNIQUE (a)`, `CHECK ((a > 0))`; `pretty` leaves out
 /// the inner parentheses.
 pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Option<String> {
@@ -85,7 +93,8 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
                 } else {
                     "UNIQUE"
                 };
-                return Some(format!("{kind} ({})", columns(table, index)));
+                let include = include(table, index);
+                return Some(format!("{kind} ({}){include}", columns(table, index)));
             }
         }
         let mut keys = table.foreign_keys.iter();
@@ -195,10 +204,7 @@ pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<St
         .iter()
         .map(|column| key_part(session, table, *column))
         .collect();
-    let include = match index.include.is_empty() {
-        true => String::new(),
-        false => format!(" INCLUDE ({})", named(table, &index.include)),
-    };
+    let include = include(table, index);
     let predicate = index_predicate(session, table, index);
     let predicate = predicate.map_or_else(String::new, |text| {
         format!(" WHERE {}", parenthesised(&text))

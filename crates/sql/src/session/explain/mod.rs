@@ -1,21 +1,25 @@
 //! EXPLAIN: the plan, which path the statement takes and why. With ANALYZE the
 //! statement runs, its changes included, and its rows are counted.
 
+mod shown;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use thermocline_engine::GroupCounts;
-use thermocline_values::types::DataType;
+use thermocline_values::value::Value;
 
+use self::shown::Shown;
 use super::analytical::AnalyticalQuery;
-use super::prepared::Prepared;
+use super::prepared::{Planned, Prepared};
 use super::run::{Answer, Run, boxed};
-use super::utility::send_texts;
+use super::utility::{explain_column, send_texts};
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
-use crate::output::{OutputColumn, RowWriter};
-use crate::parse::statement::{Explain, Statement};
+use crate::output::RowWriter;
+use crate::parse::statement::{Explain, Query, Statement};
 use crate::plan::Plan;
 
 impl Session {
@@ -54,63 +58,100 @@ impl Session {
             ));
         }
         let planning = planning.elapsed();
-        let mut lines = planned.bound.plan.explain();
-        if let Plan::Analytical { typed, .. } = &planned.bound.plan {
-            let analytical = AnalyticalQuery {
-                engine: &self.engine,
-                context: &self.context,
-                typed,
-                catalog: &planned.catalog,
-                own: Arc::default(),
-            };
-            let mut plan = analytical.explain().await?;
-            plan.append(&mut lines);
-            lines = plan;
-        }
+        let analytical = match &planned.bound.plan {
+            Plan::Analytical { typed, .. } if !explain.analyze => {
+                let analytical = AnalyticalQuery {
+                    engine: &self.engine,
+                    context: &self.context,
+                    typed,
+                    catalog: &planned.catalog,
+                    own: Arc::default(),
+                };
+                analytical.explain().await?
+            }
+            _ => Vec::new(),
+        };
+        let mut shown = Shown::of(planned.bound.plan.explain());
+        shown.operators = analytical;
         if explain.analyze {
             self.check_read_only(&planned)?;
             let began = Instant::now();
-            let mut groups = GroupCounts::default();
-            let mut rows = RowWriter::values();
-            // It may go on elsewhere than it began.
-            let answer = boxed(self.answer_now(query, &planned, parameters, &mut rows)).await?;
-            let count = match answer {
-                Answer::Whole(count) => count,
-                Answer::Stream(mut stream) => {
-                    if matches!(planned.bound.plan, Plan::Short(_)) {
-                        lines.push("Path taken: analytical, after a try".to_owned());
-                    }
-                    let options = self.options();
-                    let mut count = 0;
-                    loop {
-                        let next = stream.next_values(1024);
-                        let taken = self.engine.db.interruptible(&options, next).await??.len();
-                        if taken == 0 {
-                            groups = stream.group_counts();
-                            break count;
-                        }
-                        count += taken as u64;
-                    }
-                }
-            };
+            self.context.explains.store(true, Ordering::Relaxed);
+            let counted = self.counted(query, &planned, parameters).await;
+            self.context.explains.store(false, Ordering::Relaxed);
+            let Counted {
+                rows,
+                groups,
+                operators,
+            } = counted?;
             let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
-            lines.push(format!("Rows: {count}"));
+            let facts = &mut shown.facts;
+            if let Some(operators) = operators {
+                if matches!(planned.bound.plan, Plan::Short(_)) {
+                    shown.went_on = true;
+                    facts.push(("Path taken", "analytical, after a try".to_owned()));
+                }
+                shown.operators = operators;
+            }
+            facts.push(("Rows", rows.to_string()));
             if groups.groups > 0 {
                 let GroupCounts { groups, skipped } = groups;
-                lines.push(format!("Row Groups: {groups}, skipped: {skipped}"));
+                facts.push(("Row Groups", format!("{groups}, skipped: {skipped}")));
             }
-            lines.push(format!("Planning Time: {:.3} ms", milliseconds(planning)));
-            lines.push(format!(
-                "Execution Time: {:.3} ms",
-                milliseconds(began.elapsed())
-            ));
+            let planning = format!("{:.3} ms", milliseconds(planning));
+            facts.push(("Planning Time", planning));
+            let took = format!("{:.3} ms", milliseconds(began.elapsed()));
+            facts.push(("Execution Time", took));
         }
-        let columns = [OutputColumn::scalar("QUERY PLAN", DataType::Text)];
+        let lines = match explain.json {
+            true => vec![shown.json()],
+            false => shown.lines(),
+        };
         let table: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
-        send_texts(&columns, &table, run, client);
+        send_texts(&[explain_column(explain)], &table, run, client);
         messages::command_complete(&mut client.out, "EXPLAIN");
         Ok(())
     }
+
+    /// Runs the statement, and counts its rows instead of sending them.
+    async fn counted(
+        &mut self,
+        query: &Query,
+        planned: &Planned,
+        parameters: &[Value],
+    ) -> Result<Counted> {
+        let mut rows = RowWriter::values();
+        // It may go on elsewhere than it began.
+        let answer = boxed(self.answer_now(query, planned, parameters, &mut rows)).await?;
+        let mut counted = Counted::default();
+        let mut stream = match answer {
+            Answer::Whole(count) => {
+                counted.rows = count;
+                return Ok(counted);
+            }
+            Answer::Stream(stream) => stream,
+        };
+        let options = self.options();
+        loop {
+            let next = stream.next_values(1024);
+            let taken = self.engine.db.interruptible(&options, next).await??.len();
+            if taken == 0 {
+                counted.groups = stream.group_counts();
+                counted.operators = Some(stream.operators());
+                return Ok(counted);
+            }
+            counted.rows += taken as u64;
+        }
+    }
+}
+
+/// What came of a statement.
+#[derive(Default)]
+struct Counted {
+    rows: u64,
+    groups: GroupCounts,
+    /// The operators of the analytical path, if it went there.
+    operators: Option<Vec<String>>,
 }
 
 #[cold]

@@ -52,6 +52,8 @@ pub(super) struct Compiled {
     pub(super) returns_set: bool,
     /// RETURN has no value.
     pub(super) returns_nothing: bool,
+    /// Its body is statements of SQL.
+    pub(super) of_statements: bool,
     /// It is a trigger's: who has called it takes what RETURN has given as it is.
     pub(super) of_trigger: bool,
 }
@@ -65,7 +67,10 @@ impl Compiled {
         signature: &Signature,
     ) -> Result<Self> {
         let told = |mut error: SqlError| {
-            let here = format!("compilation of PL/pgSQL function \"{name}\"");
+            let here = match signature.of_statements {
+                Some(_) => format!("SQL function \"{}\" during startup", alone(name)),
+                None => format!("compilation of PL/pgSQL function \"{name}\""),
+            };
             error.context = Some(match error.context.take() {
                 None => here,
                 Some(inner) => format!("{here}: {inner}"),
@@ -85,6 +90,7 @@ impl Compiled {
             reads_only: false,
             returns_set: signature.returns_set,
             returns_nothing: signature.returns_nothing,
+            of_statements: signature.of_statements.is_some(),
             of_trigger: signature.of_trigger,
         })
     }
@@ -111,6 +117,13 @@ impl Compiled {
     /// Where a call is, as the CONTEXT of errors says it.
     pub(super) fn place(&self, frame: &Frame) -> String {
         let name = &self.name;
+        if self.of_statements {
+            let name = alone(name);
+            return match frame.at {
+                (0, _) => format!("SQL function \"{name}\" during startup"),
+                (number, _) => format!("SQL function \"{name}\" statement {number}"),
+            };
+        }
         match frame.at {
             (0, "") => format!("PL/pgSQL function {name}"),
             (0, what) => format!("PL/pgSQL function {name} {what}"),
@@ -134,4 +147,9 @@ impl Compiled {
             Type::Cursor => Held::Cursor(None, false),
         }
     }
+}
+
+/// The name of a function without the types of its arguments.
+fn alone(name: &str) -> &str {
+    name.split_once('(').map_or(name, |(name, _)| name)
 }

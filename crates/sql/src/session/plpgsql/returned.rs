@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use thermocline_query::datum::Datum;
+use thermocline_query::datum::{Datum, Record};
 use thermocline_query::tree::Column;
 use thermocline_query::types::domain::base;
+use thermocline_query::types::user::Class;
 use thermocline_query::types::{format_type, ids};
 
 use super::Machine;
 use super::frame::Typed;
 use super::rows::of_statement;
+use crate::analysis::composite;
 use crate::error::{Result, SqlError};
 use crate::plpgsql::tree::{Expression, Source};
 
@@ -72,7 +74,7 @@ impl Machine<'_> {
     /// What the whole call gives, when it has come to its end.
     pub(super) fn finish(&mut self) -> Result<()> {
         let compiled = self.compiled;
-        if compiled.returns_set {
+        if compiled.returns_set || compiled.of_statements && !compiled.returns_nothing {
             return Ok(());
         }
         if compiled.of_trigger {
@@ -100,6 +102,86 @@ impl Machine<'_> {
         self.frame.at = (0, "while casting return value to function's return type");
         let row = self.as_row(returned)?;
         self.frame.give(row)
+    }
+
+    /// The last statement of a body of SQL: its rows, or the first of them.
+    pub(super) async fn give(&mut self, of: &Expression) -> Result<()> {
+        let mut found = self.query(of).await?;
+        let given = found.columns();
+        let mut rows = 0;
+        while let Some(row) = self.next_row(&mut found)? {
+            let row = self.as_declared(row, &given)?;
+            self.frame.give(row)?;
+            rows += 1;
+            if !self.compiled.returns_set {
+                break;
+            }
+            self.turn_over().await?;
+        }
+        if rows == 0 && !self.compiled.returns_set {
+            let width = self.frame.columns.len();
+            self.frame.give(vec![Datum::Null; width])?;
+        }
+        Ok(())
+    }
+
+    /// A row of these columns as the function gives it.
+    fn as_declared(&self, row: Vec<Datum>, given: &[Column]) -> Result<Vec<Datum>> {
+        let wanted = &*self.frame.columns;
+        let typed = |(value, column): (Datum, &Column)| Typed {
+            value,
+            oid: column.oid,
+            modifier: column.modifier,
+        };
+        // A row in one value, or values that are one row.
+        let is_row = |oid| oid == ids::RECORD || Class::of(base(oid)) == Some(Class::Composite);
+        if let [one] = given
+            && is_row(one.oid)
+        {
+            let mut row = row;
+            let value = row.pop().unwrap_or_default();
+            return self.as_row(typed((value, one)));
+        }
+        let whole = match wanted {
+            [one] if !self.frame.gives_rows && is_row(one.oid) => Some(one),
+            _ => None,
+        };
+        let mut columns = given.to_vec();
+        if let Some(one) = whole {
+            let catalog = self.session.transaction.catalog(&self.session.engine.db);
+            columns = composite(&catalog, base(one.oid)).unwrap_or(columns);
+        }
+        let wanted = match whole {
+            Some(_) => &columns,
+            None => wanted,
+        };
+        if given.len() != wanted.len() {
+            let message = "return type mismatch in function of SQL";
+            let detail = match wanted.len() {
+                1 => "Final statement must return exactly one column.",
+                wanted if given.len() > wanted => "Final statement returns too many columns.",
+                _ => "Final statement returns too few columns.",
+            };
+            return Err(SqlError::new("42P13", message).with_detail(detail));
+        }
+        let each = row.into_iter().zip(given).zip(wanted);
+        let values: Vec<Datum> = each
+            .map(|(given, column)| self.cast(typed(given), (column.oid, column.modifier)))
+            .collect::<Result<_>>()?;
+        if whole.is_none() {
+            return Ok(values);
+        }
+        Ok(vec![Datum::Record(Arc::new(Record {
+            types: wanted.iter().map(|column| column.oid).collect(),
+            names: Some(
+                wanted
+                    .iter()
+                    .map(|column| Arc::clone(&column.name))
+                    .collect(),
+            ),
+            modifiers: Some(wanted.iter().map(|column| column.modifier).collect()),
+            values,
+        }))])
     }
 
     pub(super) async fn return_query(&mut self, rows: &Source) -> Result<()> {

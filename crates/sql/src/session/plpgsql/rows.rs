@@ -144,7 +144,7 @@ impl Machine<'_> {
             return Err(SqlError::internal("a plan of no query"));
         };
         let plan = || {
-            let scope = Scope::new(&self.compiled.body.names, names, &self.frame.held);
+            let scope = Scope::new(&self.compiled.body, names, &self.frame.held);
             let mut lookup = self.session.lookup();
             lookup.scope = Some(&scope);
             lookup.plan(prepared, query)
@@ -284,6 +284,11 @@ impl Machine<'_> {
     pub(super) async fn sql(&mut self, of: &Expression, into: Option<&Into>) -> Result<()> {
         let found = self.query(of).await?;
         self.settle(found, into, false).await
+    }
+
+    /// A statement of a body of SQL: its rows are dropped.
+    pub(super) async fn run_of_sql(&mut self, of: &Expression) -> Result<()> {
+        self.query(of).await.map(drop)
     }
 
     /// PERFORM: a query whose rows nobody takes.

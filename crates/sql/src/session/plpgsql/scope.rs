@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use thermocline_query::analyze::{Columns, Variable, Variables};
+use thermocline_query::analyze::{Columns, Conflict, Variable, Variables};
 use thermocline_query::error::{QueryError, Result};
 
 use super::frame::Held;
 use crate::plpgsql::lookup;
-use crate::plpgsql::tree::Name;
+use crate::plpgsql::tree::{Body, Name};
 
 /// A parameter of a statement: a variable, or a column of one that is a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(in crate::session) struct Asked {
     pub(super) column: Option<usize>,
     pub(super) oid: u32,
     pub(super) modifier: i32,
+    /// What is meant where a column has the name, too.
+    conflict: Conflict,
 }
 
 impl Asked {
@@ -39,13 +41,15 @@ enum Known<'a> {
 /// See the head of this file.
 pub(in crate::session) struct Scope<'a> {
     known: Known<'a>,
+    conflict: Conflict,
     asked: RefCell<Vec<Asked>>,
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn new(names: &'a [Name], last: Option<usize>, held: &'a [Held]) -> Self {
+    pub(super) fn new(body: &'a Body, last: Option<usize>, held: &'a [Held]) -> Self {
         Self {
-            known: Known::Names(names, last, held),
+            known: Known::Names(&body.names, last, held),
+            conflict: body.conflict,
             asked: RefCell::default(),
         }
     }
@@ -54,6 +58,7 @@ impl<'a> Scope<'a> {
     pub(in crate::session) fn of_asked(asked: &'a [Asked]) -> Self {
         Self {
             known: Known::Before(asked),
+            conflict: asked.first().map_or(Conflict::Error, |one| one.conflict),
             asked: RefCell::default(),
         }
     }
@@ -80,6 +85,10 @@ impl<'a> Scope<'a> {
 }
 
 impl Variables for Scope<'_> {
+    fn conflict(&self) -> Conflict {
+        self.conflict
+    }
+
     fn begin(&self) {
         self.asked.borrow_mut().clear();
     }
@@ -121,6 +130,7 @@ impl Variables for Scope<'_> {
             column,
             oid,
             modifier,
+            conflict: self.conflict,
         })))
     }
 

@@ -87,7 +87,7 @@ impl Machine<'_> {
             let settings = session
                 .context
                 .settings(|settings| PlanSettings::of(settings));
-            let scope = Scope::new(&self.compiled.body.names, of.names, &self.frame.held);
+            let scope = Scope::new(&self.compiled.body, of.names, &self.frame.held);
             let depth = crate::parse::depth_of(&of.text)?;
             let bound = crate::stack::with_room(depth, || {
                 let parsed = parse(&of.text)?;
