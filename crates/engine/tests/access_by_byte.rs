@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fixture::*;
 use thermocline_device::{
     Device, DeviceKind, EmulatedDevice, EmulatedProfile, FileDevice, IoEngine, OpenMode,
-    SimulatedClock, SimulatedDevice,
+    SimulatedClock, SimulatedDevice, SystemClock,
 };
+use thermocline_engine::backup::{BackupOptions, RestoreOptions, restore};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::steps::Steps;
 use thermocline_engine::tablespace::TablespaceDef;
 use thermocline_engine::{
-    Change, Config, Database, Direction, PolicyCounts, Result, RunOptions, Scope, Table, TableDef,
-    block_on,
+    AccessMethod, Change, Config, Database, Direction, PolicyCounts, Result, RunOptions, Scope,
+    Table, TableDef, block_on,
 };
 
 const ROWS: i64 = 60;
@@ -328,4 +329,51 @@ fn no_block_goes_while_it_is_used() {
         assert_eq!(get(&db, &t, id).expect("reads"), Some(value));
     }
     assert!(counts_of(&db).byte_reads >= rows as u64);
+}
+
+/// The data directory that a restore brings all blocks to lies on a disk.
+#[test]
+fn what_was_on_memory_is_read_by_block_after_a_restore() {
+    let place = tempfile::tempdir().expect("a directory");
+    let shared = |device: &SimulatedDevice| -> Arc<dyn Device> { Arc::new(device.clone()) };
+    let db = open_on(shared(&SimulatedDevice::new()));
+    let location = place.path().to_str().expect("a name");
+    let said = [("device", "nvram"), ("access", "byte")];
+    let space = make_at(&db, location, &said).expect("is made");
+    make_table(&db, "t", IndexKind::Hash);
+    say(&db, space.oid, &[("access", "byte")]).expect("the table is altered");
+    let t = table(&db, "t");
+    for id in 0..ROWS {
+        insert(&db, &t, id, &text(id)).expect("inserts");
+    }
+    let t = evict(&db);
+    assert_eq!(get(&db, &t, 1).expect("reads"), Some(text(1)));
+    assert_eq!(db.policy_of(&t).access, AccessMethod::Byte);
+    let (backup, restored) = (SimulatedDevice::new(), SimulatedDevice::new());
+    let options = BackupOptions::default();
+    db.backup(&shared(&backup), &options, &mut |_, _| {})
+        .expect("backs up");
+    restore(
+        &shared(&backup),
+        &shared(&restored),
+        &RestoreOptions::default(),
+        &SystemClock::default(),
+        &mut |_, _| {},
+    )
+    .expect("restores");
+    let db = open_on(shared(&restored));
+    let t = table(&db, "t");
+    assert_eq!(db.policy_of(&t).access, AccessMethod::Block);
+    for id in 0..ROWS {
+        assert_eq!(get(&db, &t, id).expect("reads"), Some(text(id)));
+    }
+    assert_eq!(counts_of(&db).byte_reads, 0);
+    // What says so already may be changed otherwise.
+    let renamed = TablespaceDef {
+        name: "renamed".into(),
+        ..(**db.catalog().tablespaces.get(&space.oid).expect("is there")).clone()
+    };
+    ddl(&db, Change::AlterTablespace(renamed)).expect("it is renamed");
+    let said = [("access", "byte"), ("merge", "always")];
+    say(&db, space.oid, &said).expect("the policy is changed");
 }

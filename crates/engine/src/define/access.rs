@@ -42,7 +42,7 @@ impl Parts {
 
     fn check_table(&self, catalog: &Catalog, def: &TableDef) -> Result<()> {
         let space = catalog.tablespaces.get(&def.tablespace);
-        match self.is_on_memory(space.map(Arc::as_ref)) {
+        match self.tablespaces().is_on_memory(space.map(Arc::as_ref)) {
             true => Ok(()),
             false => Err(refused(format!(
                 "table \"{}\" cannot have access = byte: the device of its evicted rows is no memory",
@@ -52,34 +52,26 @@ impl Parts {
     }
 
     fn check_tablespace(&self, catalog: &Catalog, def: &TablespaceDef) -> Result<()> {
-        if self.is_on_memory(Some(def)) {
+        if self.tablespaces().is_on_memory(Some(def)) {
             return Ok(());
         }
-        let options = self.tablespaces().options_of(def);
-        if options.policy.says_byte() {
+        let old = catalog.tablespaces.get(&def.oid).map(Arc::as_ref);
+        let was_memory = old.is_some_and(|old| self.tablespaces().is_on_memory(Some(old)));
+        let says = |def: &TablespaceDef| TablePolicy::of_options(&def.options).says_byte();
+        if says(def) && (was_memory || !old.is_some_and(says)) {
             return Err(refused(format!(
                 "tablespace \"{}\" cannot have access = byte: its device is no memory",
                 def.name
             )));
         }
-        let says = |table: &&TableDef| table.tablespace == def.oid && says_byte(table);
-        let was_memory = catalog.tablespaces.get(&def.oid);
-        match catalog.tables.values().map(|table| &table.def).find(says) {
-            Some(table) if was_memory.is_some_and(|old| self.is_on_memory(Some(old))) => {
-                Err(refused(format!(
-                    "the device of tablespace \"{}\" must be memory, since table \"{}\" has access = byte",
-                    def.name, table.name
-                )))
-            }
+        let has = |table: &&TableDef| table.tablespace == def.oid && says_byte(table);
+        match catalog.tables.values().map(|table| &table.def).find(has) {
+            Some(table) if was_memory => Err(refused(format!(
+                "the device of tablespace \"{}\" must be memory, since table \"{}\" has access = byte",
+                def.name, table.name
+            ))),
             _ => Ok(()),
         }
-    }
-
-    /// Whether the device of a tablespace is memory, as far as it is known; None: of the data
-    /// directory.
-    fn is_on_memory(&self, space: Option<&TablespaceDef>) -> bool {
-        let known = space.and_then(|def| self.tablespaces().options_of(def).kind());
-        known.unwrap_or(self.device().profile().kind).is_memory()
     }
 }
 

@@ -102,6 +102,8 @@ pub struct Policies {
     pub server: Policy,
     /// What the papers found best for the device.
     pub paper: Policy,
+    /// Whether the device is memory: evicted rows are used by the byte nowhere else, whoever says so.
+    pub on_memory: bool,
 }
 
 impl TablePolicy {
@@ -152,7 +154,10 @@ impl TablePolicy {
             timing: self.timing.unwrap_or(base.timing),
             retrieval: self.retrieval.unwrap_or(base.retrieval),
             read_unit: self.read_unit.unwrap_or(base.read_unit),
-            access: self.access.unwrap_or(base.access),
+            access: match policies.on_memory {
+                true => self.access.unwrap_or(base.access),
+                false => AccessMethod::Block,
+            },
             merge: self.merge.unwrap_or(base.merge),
             merge_unit: self.merge_unit.unwrap_or(base.merge_unit),
             block_bytes: self.block_size.map_or(base.block_bytes, |size| size.0),
@@ -215,7 +220,7 @@ mod tests {
         };
         let policies = Policies {
             server,
-            paper: Policy::generic(),
+            ..Policies::default()
         };
         let table = TablePolicy::of_options(&options(&[("identification", "lru")]));
         let expected = Policy {
@@ -233,6 +238,18 @@ mod tests {
         assert_eq!(table.over(&policies), expected);
         assert_eq!(table.base(), "generic");
         assert_eq!(table.said().collect::<Vec<_>>(), ["merge"]);
+    }
+
+    #[test]
+    fn rows_are_used_by_the_byte_on_memory_alone() {
+        let table = TablePolicy::of_options(&options(&[("access", "byte")]));
+        for (on_memory, access) in [(true, AccessMethod::Byte), (false, AccessMethod::Block)] {
+            let policies = Policies {
+                on_memory,
+                ..Policies::default()
+            };
+            assert_eq!(table.over(&policies).access, access);
+        }
     }
 
     #[test]
