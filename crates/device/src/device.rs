@@ -79,6 +79,23 @@ pub trait DeviceFile: Send + Sync {
     /// Gives the space of a range back; it reads as zeros, the length stays. The range may
     /// keep its space and contents where the file system cannot do this.
     fn punch_hole(&self, offset: u64, bytes: u64) -> io::Result<()>;
+    /// Has `see` look at a range where it lies: no request, and no copy where that can be helped.
+    /// `see` gets the whole range and says how many of its bytes, from the first, it has looked
+    /// at. It must be short, and must not use the file.
+    ///
+    /// What is seen may be damaged: whoever looks has to check it.
+    ///
+    /// # Errors
+    /// `Unsupported` where the device is not memory that a processor can address, and then
+    /// `see` is not called; `UnexpectedEof` when the range passes the file's end.
+    fn look(
+        &self,
+        _offset: u64,
+        _bytes: usize,
+        _see: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Starts reads, all together, and returns without waiting for them. Any number may be
     /// given: those that the device cannot take yet wait their turn.
     ///

@@ -19,6 +19,7 @@ use crate::buffer::is_aligned;
 use crate::device::{check_name, not_at_a_sector, past_the_end};
 use crate::directory::{FILE_MODE, make_directory};
 use crate::drive;
+use crate::mapping::Mapping;
 use crate::reads::ReadJob;
 use crate::threads::ThreadReader;
 use crate::uring::UringReader;
@@ -170,6 +171,7 @@ impl FileDevice {
                 name: name.to_owned(),
                 buffered,
                 direct,
+                mapping: Mapping::default(),
             }),
             reader: Arc::clone(&self.reader),
             counters: Arc::clone(&self.counters),
@@ -331,6 +333,7 @@ pub(crate) struct OpenFile {
     name: String,
     buffered: File,
     direct: Option<File>,
+    mapping: Mapping,
 }
 
 impl OpenFile {
@@ -340,6 +343,7 @@ impl OpenFile {
             name: name.to_owned(),
             buffered: file,
             direct: None,
+            mapping: Mapping::default(),
         }
     }
 
@@ -397,7 +401,7 @@ impl OpenFile {
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         let len = self.len()?;
         if bytes <= len {
-            return self.buffered.set_len(bytes);
+            return self.mapping.cut(bytes, || self.buffered.set_len(bytes));
         }
         match sys::allocate(&self.buffered, len, bytes - len) {
             Ok(true) => Ok(()),
@@ -467,6 +471,20 @@ impl DeviceFile for FileOnDevice {
             return Ok(());
         }
         self.counted(sys::punch_hole(&self.file.buffered, offset, bytes).map(|_| ()))
+    }
+
+    fn look(
+        &self,
+        offset: u64,
+        bytes: usize,
+        see: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> io::Result<()> {
+        let file = &self.file;
+        let looked = file.mapping.look(&file.buffered, (offset, bytes), see);
+        match self.counted(looked)? {
+            true => Ok(()),
+            false => Err(past_the_end(&file.name, offset, bytes)),
+        }
     }
 
     fn submit_reads(&self, requests: Vec<ReadRequest>) {

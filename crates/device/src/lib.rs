@@ -6,6 +6,7 @@
 //! | `buffer.rs` | [`AlignedBuffer`], memory that direct I/O accepts |
 //! | `file.rs` | [`FileDevice`], the real thing: O_DIRECT where the file system allows it |
 //! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
+//! | `mapping.rs` | a file as memory, to look at what lies there |
 //! | `drive.rs` | [`block_on`]: a thread that waits does its own reads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
 //! | `outside.rs` | a file that a client names, anywhere on this machine |
@@ -33,6 +34,7 @@ mod emulated;
 mod file;
 mod kept_space;
 mod lock;
+mod mapping;
 mod memory;
 mod mutation;
 mod outside;

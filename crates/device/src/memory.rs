@@ -183,6 +183,13 @@ impl Contents {
         }
     }
 
+    /// A range where it lies; None: in several chunks, or in one without memory.
+    fn in_one_chunk(&self, offset: u64, bytes: usize) -> Option<&[u8]> {
+        let within = (offset % CHUNK_BYTES as u64) as usize;
+        let chunk = self.chunks.get((offset / CHUNK_BYTES as u64) as usize)?;
+        chunk.as_ref()?.0.get(within..within + bytes)
+    }
+
     fn write(&mut self, bytes: &[u8], offset: u64) {
         for (index, within, piece) in pieces(offset, bytes.len()) {
             if self.chunks.len() <= index {
@@ -245,6 +252,28 @@ impl DeviceFile for MemoryFile {
         Ok(())
     }
 
+    fn look(
+        &self,
+        offset: u64,
+        bytes: usize,
+        see: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> io::Result<()> {
+        let contents = self.contents.read();
+        let end = offset.checked_add(bytes as u64);
+        if end.is_none_or(|end| end > contents.len) {
+            return Err(past_the_end(&self.name, offset, bytes));
+        }
+        match contents.in_one_chunk(offset, bytes) {
+            Some(there) => see(there),
+            None => {
+                let mut copied = vec![0; bytes];
+                contents.read(&mut copied, offset);
+                see(&copied)
+            }
+        };
+        Ok(())
+    }
+
     fn submit_reads(&self, requests: Vec<ReadRequest>) {
         for request in requests {
             let (offset, mut buffer) = (request.offset, request.buffer);
@@ -291,6 +320,27 @@ mod tests {
         file.punch_hole(0, at + 1).unwrap();
         file.read_at(&mut read, at).unwrap();
         assert_eq!(read, [0; 6]);
+    }
+
+    #[test]
+    fn bytes_are_seen_where_they_lie_and_across_chunks() {
+        let device = MemoryDevice::new();
+        let file = device.open("file", OpenMode::CreateNew).unwrap();
+        let at = CHUNK_BYTES as u64 - 3;
+        file.write_at(b"across", at).unwrap();
+        let look = |offset, bytes| {
+            let mut seen = Vec::new();
+            let looked = file.look(offset, bytes, &mut |there| {
+                seen = there.to_vec();
+                there.len()
+            });
+            looked.map(|()| seen)
+        };
+        assert_eq!(look(at, 6).unwrap(), b"across");
+        assert_eq!(look(at, 3).unwrap(), b"acr");
+        let error = look(at + 1, 6).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(look(u64::MAX, 6).is_err());
     }
 
     #[test]

@@ -31,10 +31,12 @@ pub fn resident() -> Option<Resident> {
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
     let mut pages = text.split_ascii_whitespace().skip(1);
     let mut bytes = || Some(pages.next()?.parse::<u64>().ok()? * page_bytes());
-    let all = bytes()?;
+    let (all, files) = (bytes()?, bytes()?);
+    let mapped = crate::mapping::mapped_bytes().min(files);
+    let devices = crate::memory::device_bytes() + mapped;
     Some(Resident {
-        all: all.saturating_sub(crate::memory::device_bytes()),
-        files: bytes()?,
+        all: all.saturating_sub(devices),
+        files: files - mapped,
     })
 }
 

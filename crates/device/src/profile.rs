@@ -21,6 +21,12 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
+    /// Whether it is memory: a processor can address its bytes.
+    #[must_use]
+    pub fn is_memory(self) -> bool {
+        matches!(self, DeviceKind::Nvram | DeviceKind::Dram)
+    }
+
     /// All kinds, with the names that people write.
     pub const NAMES: [(&'static str, DeviceKind); 7] = [
         ("hdd", DeviceKind::Hdd),

@@ -132,11 +132,65 @@ pub fn map_zeroed(len: usize) -> io::Result<NonNull<u8>> {
 /// Unmaps a mapping.
 ///
 /// # Safety
-/// [`map_zeroed`] gave `start` for this `len`, and nobody uses the memory any more.
+/// [`map_zeroed`] or `mmap` gave `start` for this `len`, and nobody uses the memory any more.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, len: usize) {
     // SAFETY: the caller's promise. It fails only for arguments that no mapping has.
     let outcome = unsafe { libc::munmap(start.as_ptr().cast(), len) };
     debug_assert_eq!(outcome, 0, "unmapping {len} bytes");
+}
+
+/// A file's bytes as memory, for reading.
+///
+/// The bytes change only when the file is written to, and the file's bytes must not be cut where
+/// they are looked at. Both are as the seam has it: who reads and writes overlapping ranges at
+/// once makes a mistake. See `mapping.rs`.
+pub(crate) struct MappedFile {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: memory that nobody writes to through it, and that stays mapped as long as it lives.
+unsafe impl Send for MappedFile {}
+// SAFETY: as above.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Maps the file's first bytes. They may be more than there are, so that the file can grow.
+    pub(crate) fn of(file: &File, len: usize) -> io::Result<MappedFile> {
+        let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED | libc::MAP_NORESERVE);
+        // SAFETY: a fresh mapping; no existing memory is affected.
+        let address = unsafe { libc::mmap(null_mut(), len, read, shared, file.as_raw_fd(), 0) };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // What is asked for lies anywhere. That the kernel may refuse costs reads ahead.
+        // SAFETY: the mapping just made; its bytes stay what they are.
+        unsafe { libc::madvise(address, len, libc::MADV_RANDOM) };
+        Ok(MappedFile { start, len })
+    }
+
+    /// How many bytes are mapped.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A range of it, which must lie before the file's end: the process is killed otherwise.
+    pub(crate) fn bytes(&self, offset: usize, bytes: usize) -> Option<&[u8]> {
+        if offset.checked_add(bytes)? > self.len {
+            return None;
+        }
+        // SAFETY: it lies in the mapping, which lives as long as the borrow; bytes of any value
+        // are bytes, and nobody writes to these meanwhile (see the type).
+        Some(unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), bytes) })
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `of`; whoever borrowed from it is gone.
+        unsafe { unmap(self.start, self.len) };
+    }
 }
 
 /// Gives the pages of a private anonymous mapping back: they read as zero from now on.

@@ -21,7 +21,7 @@ use thermocline_engine::{
 const TABLESPACE: &str = "tablespace";
 
 /// What each option of a policy may be; each pair of values of two options is in some combination.
-const CHOICES: [(&str, &[&str]); 11] = [
+const CHOICES: [(&str, &[&str]); 12] = [
     (
         "identification",
         &[
@@ -40,6 +40,7 @@ const CHOICES: [(&str, &[&str]); 11] = [
     ),
     ("retrieval", &["restart", "sync"]),
     ("read_unit", &["sectors", "block"]),
+    ("access", &["block", "byte"]),
     ("merge_unit", &["tuple", "block"]),
     ("block_size", &["1kB", "4kB", "64kB", "1MB"]),
     ("timing", &["threshold", "manual"]),
@@ -113,6 +114,10 @@ fn set_policy(db: &Arc<Database>, combination: &Combination) {
             continue;
         }
         def.options.insert((*name).into(), values[*value].into());
+    }
+    if def.tablespace == 0 {
+        // The data directory's device is no memory.
+        def.options.insert("access".into(), "block".into());
     }
     ddl(db, Change::AlterTable(def)).expect("the policy is changed");
 }
@@ -329,7 +334,7 @@ fn run(
             number: 0,
             name: name.into(),
             location: String::new(),
-            options: BTreeMap::new(),
+            options: [("device".to_owned(), "nvram".to_owned())].into(),
         };
         let space = db.make_tablespace(space).expect("makes a tablespace");
         ddl(&db, Change::CreateTablespace(space)).expect("makes a tablespace");

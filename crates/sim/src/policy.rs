@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use thermocline_engine::{
-    Compaction, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
+    AccessMethod, Compaction, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share,
+    Timing,
 };
 
 use crate::chance::Chance;
@@ -42,6 +43,8 @@ pub fn of_server(chance: &mut Chance) -> Policy {
         ]),
         fill_factor: chance.pick(&[Share::WHOLE, Policy::default().fill_factor]),
         compaction_percent: chance.pick(&[30, 60, 90]),
+        // The simulated device can be looked at as memory, though it is not said to be.
+        access: chance.pick(&[AccessMethod::Block, AccessMethod::Block, AccessMethod::Byte]),
     }
 }
 
@@ -64,6 +67,8 @@ pub fn of_table(chance: &mut Chance) -> BTreeMap<String, String> {
         ("compaction", policy.compaction.to_string()),
         ("fill_factor", policy.fill_factor.to_string()),
         ("policy", chance.pick(&["generic", "paper"]).to_owned()),
+        // A table may say otherwise than the server only so: a word of its own needs memory.
+        ("access", AccessMethod::Block.to_string()),
     ];
     for (name, value) in all {
         if chance.percent(50) {

@@ -43,6 +43,7 @@ pub struct Tally {
     pub evictions: u64,
     pub merges: u64,
     pub overwrites: u64,
+    pub in_place: u64,
     pub compacted: u64,
     pub pages: u64,
     pub checkpoints: u64,
@@ -67,6 +68,7 @@ impl Tally {
         self.evictions += other.evictions;
         self.merges += other.merges;
         self.overwrites += other.overwrites;
+        self.in_place += other.in_place;
         self.compacted += other.compacted;
         self.pages += other.pages;
         self.checkpoints += other.checkpoints;
@@ -80,7 +82,7 @@ impl Tally {
     }
 
     /// Each count with its name.
-    pub fn by_kind(&self) -> [(&'static str, u64); 17] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 18] {
         [
             ("lives", self.lives),
             ("recoveries", self.recoveries),
@@ -89,6 +91,7 @@ impl Tally {
             ("tuples_evicted", self.evictions),
             ("tuples_merged", self.merges),
             ("tuples_overwritten_unread", self.overwrites),
+            ("tuples_used_in_place", self.in_place),
             ("tuples_compacted", self.compacted),
             ("column_pages_read", self.pages),
             ("checkpoints", self.checkpoints),
@@ -339,6 +342,8 @@ impl Round {
         tally.evictions += counters.evictions;
         tally.merges += counters.merges;
         tally.overwrites += counters.overwrites;
+        let reports = world.db.policy_reports();
+        tally.in_place += reports.iter().map(|of| of.counts.byte_reads).sum::<u64>();
         tally.compacted += counters.tuples_compacted;
         tally.pages += world.db.column_pages_read();
         tally.checkpoints += counters.checkpoints;

@@ -12,7 +12,7 @@ use thermocline_device::{
 };
 
 /// The file of blocks of a database.
-const BLOCKS: &str = "blocks";
+pub(super) const BLOCKS: &str = "blocks";
 
 pub(super) struct ColdDevice {
     below: Arc<dyn Device>,

@@ -10,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thermocline_device::{
-    Device, EmulatedDevice, EmulatedProfile, FileDevice, IoEngine, MemoryDevice, Probing,
+    Device, EmulatedDevice, EmulatedProfile, FileDevice, IoEngine, MemoryDevice, OpenMode, Probing,
     probe_tuples,
 };
 use thermocline_engine::{Database, block_on};
 
-use super::cold_device::ColdDevice;
+use super::cold_device::{BLOCKS, ColdDevice};
 use super::micro;
 use super::outcome::{Moment, OPS, OPS_ERROR, Outcome};
 use super::setting::{Choices, Medium, OnDatabase, Run, What, Work};
@@ -193,6 +193,28 @@ fn emulated(
     Ok((below, Arc::new(cold)))
 }
 
+/// As [`emulated`], over a copy of the blocks in memory: calls of a file system take longer than
+/// what is emulated.
+fn over_memory(
+    profile: EmulatedProfile,
+    directory: &Path,
+) -> Result<(Arc<dyn Device>, Arc<EmulatedDevice>)> {
+    let below: Arc<dyn Device> = Arc::new(FileDevice::open(directory, IoEngine::Auto)?);
+    let memory = MemoryDevice::new();
+    if let Ok(from) = below.open(BLOCKS, OpenMode::Existing) {
+        let (to, len) = (memory.open(BLOCKS, OpenMode::CreateNew)?, from.len()?);
+        to.set_len(len)?;
+        let mut piece = vec![0; 1 << 20];
+        for at in (0..len).step_by(piece.len()) {
+            let bytes = (len - at).min(piece.len() as u64) as usize;
+            from.read_at(&mut piece[..bytes], at)?;
+            to.write_at(&piece[..bytes], at)?;
+        }
+    }
+    let cold = EmulatedDevice::new(Arc::new(memory), profile)?;
+    Ok((below, Arc::new(cold)))
+}
+
 /// Says at once what this machine cannot emulate over the directory.
 pub(super) fn can_emulate(medium: Medium, directory: &Path) -> Result<()> {
     if medium == Medium::Dram {
@@ -346,7 +368,10 @@ fn in_directory<W: Workload>(
 ) -> Result<()> {
     // What never leaves memory needs no device.
     let medium = if on.fits { Medium::Hdd } else { on.medium };
-    let (below, cold) = emulated(medium.profile()?, directory)?;
+    let (below, cold) = match medium {
+        Medium::Dram => over_memory(medium.profile()?, directory)?,
+        _ => emulated(medium.profile()?, directory)?,
+    };
     cold.set_paced(false);
     let device: Arc<dyn Device> = Arc::new(ColdDevice::new(below, cold.clone()));
     let settings = settings_of(on, outcome.run.trial);

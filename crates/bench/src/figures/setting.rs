@@ -5,7 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thermocline_device::{DeviceKind, EmulatedProfile};
-use thermocline_engine::{Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval};
+use thermocline_engine::{
+    AccessMethod, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval,
+};
 
 use crate::Result;
 use crate::ycsb_core::Mix;
@@ -72,9 +74,20 @@ pub(super) struct Choices {
     pub identification: String,
     pub retrieval: String,
     pub read_unit: String,
+    /// Left out where it is by block, so that results from before are found.
+    #[serde(default = "by_block", skip_serializing_if = "is_by_block")]
+    pub access: String,
     pub merge: String,
     pub merge_unit: String,
     pub block_bytes: u32,
+}
+
+fn by_block() -> String {
+    AccessMethod::Block.to_string()
+}
+
+fn is_by_block(access: &str) -> bool {
+    access == by_block()
 }
 
 impl Choices {
@@ -83,6 +96,7 @@ impl Choices {
             identification: policy.identification.to_string(),
             retrieval: policy.retrieval.to_string(),
             read_unit: policy.read_unit.to_string(),
+            access: policy.access.to_string(),
             merge: policy.merge.to_string(),
             merge_unit: policy.merge_unit.to_string(),
             block_bytes: policy.block_bytes,
@@ -120,6 +134,13 @@ impl Choices {
         }
     }
 
+    pub fn access(self, name: &str) -> Self {
+        Choices {
+            access: name.into(),
+            ..self
+        }
+    }
+
     pub fn merge(self, name: &str) -> Self {
         Choices {
             merge: name.into(),
@@ -146,6 +167,7 @@ impl Choices {
             identification: named(&Identification::NAMES, &self.identification)?,
             retrieval: named(&Retrieval::NAMES, &self.retrieval)?,
             read_unit: named(&ReadUnit::NAMES, &self.read_unit)?,
+            access: named(&AccessMethod::NAMES, &self.access)?,
             merge: Merge::named(&self.merge).ok_or_else(|| unknown(&self.merge))?,
             merge_unit: named(&MergeUnit::NAMES, &self.merge_unit)?,
             block_bytes: self.block_bytes,
@@ -172,7 +194,11 @@ impl fmt::Display for Choices {
             _ => "SR",
         };
         let kb = self.block_bytes >> 10;
-        write!(f, "{retrieval}, {kb} KB, merge {}", self.merge)
+        write!(f, "{retrieval}, {kb} KB, merge {}", self.merge)?;
+        match is_by_block(&self.access) {
+            true => Ok(()),
+            false => write!(f, ", by {}", self.access),
+        }
     }
 }
 
@@ -412,6 +438,13 @@ mod tests {
                 let policy = choices.policy().expect("a policy");
                 assert_eq!(Choices::of(&policy), choices);
             }
+        }
+        let text = |choices: &Choices| serde_json::to_string(choices).expect("JSON");
+        let (block, byte) = (Choices::generic(), Choices::generic().access("byte"));
+        assert!(!text(&block).contains("access"));
+        for choices in [block, byte] {
+            let read = serde_json::from_str::<Choices>(&text(&choices));
+            assert_eq!(read.expect("choices"), choices);
         }
         let wrong = Choices::generic().merge("sometimes");
         assert!(wrong.policy().is_err());

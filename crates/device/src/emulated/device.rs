@@ -209,6 +209,25 @@ impl Shared {
         }
     }
 
+    /// Waits for what the units take that were touched since `began`: whole ones, of memory its
+    /// cache lines.
+    fn touched(&self, began: u64, (place, bytes): (u64, usize)) {
+        self.operations.fetch_add(1, Relaxed);
+        let unit = self.profile.unit_bytes;
+        let first = place - place % unit;
+        let request = Request {
+            operation: Access::Read,
+            place: first,
+            bytes: place + bytes as u64 - first,
+        };
+        let mut model = self.model.lock();
+        let ticket = model.arrive(began, request);
+        let (End::At(end) | End::NotBefore(end)) = model.end(began, ticket);
+        drop(model);
+        let ended = self.time.wait_until(end);
+        self.note_late(began, end, ended);
+    }
+
     fn sync(&self, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let outstanding = self.counters.begin();
         let nothing = (|| Ok(()), u64::MAX);
@@ -353,6 +372,29 @@ impl DeviceFile for EmulatedFile {
         let result = self.below.punch_hole(offset, bytes);
         self.placement.changed();
         result
+    }
+
+    fn look(
+        &self,
+        offset: u64,
+        bytes: usize,
+        see: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> io::Result<()> {
+        let shared = &self.driven.shared;
+        if !shared.profile.kind.is_memory() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let began = shared.time.now_ns();
+        let mut touched = 0;
+        self.below.look(offset, bytes, &mut |there| {
+            touched = see(there);
+            touched
+        })?;
+        if shared.is_paced.load(Relaxed) {
+            let place = self.placement.place(offset);
+            shared.touched(began, (place, touched));
+        }
+        Ok(())
     }
 
     fn submit_reads(&self, requests: Vec<ReadRequest>) {

@@ -275,3 +275,50 @@ fn a_device_that_is_not_paced_does_its_work_and_takes_no_time() {
     file.read_at(&mut bytes, 0).unwrap();
     assert!(clock.now() > before);
 }
+
+/// Looks at a range and touches some of it; the nanoseconds that it took.
+fn look(file: &dyn DeviceFile, clock: &SimulatedClock, at: u64, touched: usize) -> u128 {
+    let before = clock.now();
+    file.look(at, 4096, &mut |there| {
+        assert!(there.iter().all(|byte| *byte == 7));
+        touched
+    })
+    .unwrap();
+    (clock.now() - before).as_nanos()
+}
+
+#[test]
+fn a_look_takes_the_time_of_the_cache_lines_that_it_touches() {
+    for (kind, line_ns) in [(DeviceKind::Nvram, 400), (DeviceKind::Dram, 100)] {
+        let (device, clock) = simulated(kind);
+        let file = device.open("file", OpenMode::Create).unwrap();
+        let mut bytes = sectors(2);
+        bytes.fill(7);
+        file.write_at(&bytes, 0).unwrap();
+        // One line, two since it begins at the end of one, and what a KB takes.
+        let (one, two) = (look(&*file, &clock, 0, 8), look(&*file, &clock, 60, 8));
+        let many = look(&*file, &clock, 64, 1024);
+        assert!((line_ns - 2..=line_ns + 2).contains(&one), "{one}");
+        let next = line_ns / 6;
+        assert!((one + next - 2..=one + next + 2).contains(&two), "{two}");
+        let expected = one + 15 * next;
+        assert!((expected - 20..=expected + 20).contains(&many), "{many}");
+        let reads = device.counters().snapshot().reads;
+        assert_eq!((reads, device.counts().operations), (0, 4));
+        device.set_paced(false);
+        assert_eq!(look(&*file, &clock, 0, 1024), 0);
+    }
+}
+
+#[test]
+fn a_disk_is_not_looked_at() {
+    for kind in [DeviceKind::Hdd, DeviceKind::Ssd, DeviceKind::Xpoint] {
+        let (device, _) = simulated(kind);
+        let file = device.open("file", OpenMode::Create).unwrap();
+        file.write_at(&sectors(1), 0).unwrap();
+        let error = file
+            .look(0, 8, &mut |_| unreachable!("it is no memory"))
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    }
+}

@@ -410,6 +410,7 @@ fn a_direct_descriptor_gets_whole_sectors_only() {
             name: "data".into(),
             buffered: open(0),
             direct: Some(open(sys::O_DIRECT)),
+            mapping: Mapping::default(),
         };
         let aligned = AlignedBuffer::new_zeroed(2 * SECTOR_BYTES);
         let is_direct =
@@ -421,5 +422,46 @@ fn a_direct_descriptor_gets_whole_sectors_only() {
         file.write_at(&aligned[1..], 1).unwrap();
         file.write_at(&aligned, 0).unwrap();
         assert_eq!(file.len().unwrap(), 2 * SECTOR);
+    }
+}
+
+/// What `look` sees of a range.
+fn seen(file: &dyn DeviceFile, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut seen = Vec::new();
+    file.look(offset, bytes, &mut |there| {
+        seen = there.to_vec();
+        there.len()
+    })?;
+    Ok(seen)
+}
+
+#[test]
+fn what_is_looked_at_is_what_was_written_while_the_file_grows_and_is_cut() {
+    for (_directory, device) in devices() {
+        let file = device.open("looked-at", OpenMode::CreateNew).unwrap();
+        assert!(seen(&*file, 0, 1).is_err(), "an empty file");
+        file.set_len(8 * SECTOR).unwrap();
+        let mut block = AlignedBuffer::new_zeroed(2 * SECTOR_BYTES);
+        for round in 1..=3u8 {
+            // Pages that were seen are written anew.
+            block.fill(round);
+            file.write_at(&block, SECTOR).unwrap();
+            let there = seen(&*file, SECTOR + 5, 2 * SECTOR_BYTES - 10).unwrap();
+            assert!(there.iter().all(|byte| *byte == round), "round {round}");
+            let around = seen(&*file, SECTOR - 1, 2 * SECTOR_BYTES + 2).unwrap();
+            assert_eq!((around[0], around[2 * SECTOR_BYTES + 1]), (0, 0));
+        }
+        let last = 8 * SECTOR - 1;
+        assert_eq!(seen(&*file, last, 1).unwrap(), [0]);
+        assert!(seen(&*file, last, 2).is_err());
+        file.set_len(16 * SECTOR).unwrap();
+        assert_eq!(seen(&*file, last, 2).unwrap(), [0, 0]);
+        file.set_len(2 * SECTOR).unwrap();
+        let error = seen(&*file, last, 1).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(seen(&*file, SECTOR, 1).unwrap(), [3]);
+        file.set_len(8 * SECTOR).unwrap();
+        assert_eq!(seen(&*file, 2 * SECTOR, 1).unwrap(), [0], "cut and gone");
+        assert!(seen(&*file, u64::MAX, 1).is_err());
     }
 }

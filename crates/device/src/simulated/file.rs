@@ -167,6 +167,26 @@ impl DeviceFile for SimulatedFile {
         })
     }
 
+    fn look(
+        &self,
+        offset: u64,
+        bytes: usize,
+        see: &mut dyn FnMut(&[u8]) -> usize,
+    ) -> io::Result<()> {
+        let mut state = self.device.state.lock();
+        if state.halted {
+            return Err(halted());
+        }
+        let image = self.inode(&mut state)?.live();
+        if offset.saturating_add(bytes as u64) > image.len() {
+            return Err(past_the_end(&self.name, offset, bytes));
+        }
+        let mut there = vec![0; bytes];
+        image.read(&mut there, offset);
+        see(&there);
+        Ok(())
+    }
+
     fn submit_reads(&self, requests: Vec<ReadRequest>) {
         let stalls = {
             let state = self.device.state.lock();

@@ -205,6 +205,9 @@ pub struct Access<'a> {
     fetched: &'a Fetched,
     /// What it has read while it held its partitions.
     now: Option<Box<Fetched>>,
+    /// What it took last from where it lies, by its address: to look at a row and then to change
+    /// it is one use.
+    seen_last: Option<(u64, Arc<[u8]>)>,
     scratch: Box<Scratch>,
     pub(crate) obstacle: Option<Obstacle>,
     /// Without a transaction: the tables that it was let in to when it waited.
@@ -288,6 +291,7 @@ impl<'a> Access<'a> {
             snapshot,
             fetched,
             now: None,
+            seen_last: None,
             scratch,
             obstacle: None,
             visit: None,

@@ -276,6 +276,9 @@ impl Access<'_> {
             if let Some(position) = position
                 && let Some(mut found) = self.seek(position, table, index, key, hash)
             {
+                if let Some(there) = self.take_noted(position, table, noted, (index, key))? {
+                    found = there;
+                }
                 if self.scratch.missing.len() > noted
                     && self.read_noted_now(position, table, noted)?
                 {
@@ -345,6 +348,34 @@ impl Access<'_> {
             }
         }
         Some(found)
+    }
+
+    /// Takes what a look-up by key has noted as missing since there were `noted` from where it
+    /// lies, if the table's policy has it so. The row with the key, if it was among them.
+    fn take_noted(
+        &mut self,
+        position: usize,
+        table: &Table,
+        noted: usize,
+        (index, key): (usize, &[u8]),
+    ) -> Result<Option<Found>> {
+        let mut found = None;
+        let mut left = noted;
+        for at in noted..self.scratch.missing.len() {
+            let missing = self.scratch.missing[at];
+            match self.take_in_place(position, table, missing)? {
+                Some(tuple) if table.has_index_key(index, &tuple, key) => {
+                    found = Some(Found::Fetched(missing.row.row(), tuple));
+                }
+                Some(_) => {}
+                None => {
+                    self.scratch.missing[left] = missing;
+                    left += 1;
+                }
+            }
+        }
+        self.scratch.missing.truncate(left);
+        Ok(found)
     }
 
     fn take_found(

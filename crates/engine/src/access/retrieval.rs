@@ -17,8 +17,8 @@ use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::policy::{Merge, MergeUnit, Retrieval, Whole};
-use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
+use crate::policy::{AccessMethod, Merge, MergeUnit, Retrieval, Whole};
+use crate::rows::fetch::{Missing, address_key, plan, plan_under_lock, read_bytes};
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::TablePartition;
 
@@ -118,7 +118,8 @@ impl Access<'_> {
     fn came(&self, address: ColdAddress) -> Option<Arc<[u8]>> {
         let key = address_key(address);
         let now = || self.now.as_ref()?.get(&key);
-        self.fetched.get(&key).or_else(now).cloned()
+        let seen = || Some(&self.seen_last.as_ref().filter(|(of, _)| *of == key)?.1);
+        self.fetched.get(&key).or_else(now).or_else(seen).cloned()
     }
 
     /// Reads an evicted tuple, or notes that it is missing.
@@ -132,7 +133,7 @@ impl Access<'_> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(None);
         };
-        let policy = rows.policy();
+        let policy = *rows.policy();
         let in_columns = address.is_in_columns();
         let missing = Missing {
             row,
@@ -142,6 +143,9 @@ impl Access<'_> {
                 false => policy.reads_whole(),
             },
         };
+        if let Some(tuple) = self.take_in_place(position, table, missing)? {
+            return Ok(Some(tuple));
+        }
         let bytes = match missing.whole {
             Whole::No => read_bytes(address, policy.block_bytes.into()),
             Whole::Yes | Whole::Below(_) => u64::from(policy.block_bytes),
@@ -154,6 +158,37 @@ impl Access<'_> {
         self.missing_bytes += bytes;
         self.scratch.missing.push(missing);
         Ok(None)
+    }
+
+    /// Takes an evicted tuple from where it lies, by the byte, if the table's policy says so; None:
+    /// it says otherwise, the tuple is in columns, its block is to become hot as a whole, or its
+    /// file cannot be seen as memory. The partition is held, so the block stays.
+    pub(super) fn take_in_place(
+        &mut self,
+        position: usize,
+        table: &Table,
+        missing: Missing,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let by_byte = |rows: &TablePartition| rows.policy().access == AccessMethod::Byte;
+        let is_by_byte = self.table_at(position, table).is_some_and(by_byte);
+        if !is_by_byte || missing.address.is_in_columns() {
+            return Ok(None);
+        }
+        let read = plan_under_lock(self.parts.blocks(), missing)?;
+        if read.whole {
+            return Ok(None);
+        }
+        let Some(tuple) = self.parts.fetcher().take_in_place(&read)? else {
+            return Ok(None);
+        };
+        if let Some(rows) = self.rows_at(position, table) {
+            rows.count().fetched += 1;
+            rows.count().byte_reads += 1;
+            rows.count().bytes_read += tuple.len() as u64;
+        }
+        self.parts.count().missed(1);
+        self.seen_last = Some((address_key(missing.address), tuple.clone()));
+        Ok(Some(tuple))
     }
 
     /// Whether a run that may read while it holds its partitions does so for so many bytes more:

@@ -45,6 +45,7 @@ impl Parts {
             self.memory().check_floor(what)?;
         }
         self.lock_objects(txn, options, &change, &made_of).await?;
+        self.check_access(txn, &change)?;
         match change {
             Change::CreateTable(def) => self.create_table(txn, def),
             Change::DropTable(oid) => self.drop_table(txn, oid),

@@ -1,5 +1,6 @@
 //! Definitions change: DDL of a transaction, and what it makes of rows that are there.
 
+mod access;
 pub(crate) mod definition;
 pub(crate) mod index_build;
 mod locking_objects;

@@ -40,6 +40,7 @@ impl Parts {
         self.memory().check_floor("a table that is written anew")?;
         let change = Change::AlterTable(def);
         self.lock_objects(txn, options, &change, &made_of).await?;
+        self.check_access(txn, &change)?;
         let Change::AlterTable(mut def) = change else {
             return Err(Error::Internal("a change became another".into()));
         };

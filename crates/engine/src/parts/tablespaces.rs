@@ -13,18 +13,18 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_device::{
-    Device, DeviceProfile, DirectoryLock, EmulatedDevice, EmulatedProfile, FileDevice, IoEngine,
-    Lies, Probing, glance, how_it_lies, lock_directory, make_new_directory, make_private_directory,
-    remove_device_directory, resolve_directory,
+    Device, DeviceKind, DeviceProfile, DirectoryLock, EmulatedDevice, EmulatedProfile, FileDevice,
+    IoEngine, Lies, Probing, glance, how_it_lies, lock_directory, make_new_directory,
+    make_private_directory, remove_device_directory, resolve_directory,
 };
 use thermocline_storage::block_store::{HOME, TablespaceFile, file_named};
 
 use crate::catalog::tablespace::{Measured, TablespaceDef, TablespaceOptions};
 use crate::format::places::{Place, Places, read_places, write_places};
 use crate::ground::error::{Error, Result};
-use crate::policy::Policy;
 use crate::policy::book::PolicyBook;
 use crate::policy::table_policy::Policies;
+use crate::policy::{AccessMethod, Policy};
 
 /// The file of blocks in a directory of its own.
 const FILE: &str = "blocks";
@@ -70,6 +70,9 @@ impl Tablespaces {
         let policies = Policies {
             server: server.unwrap_or_else(|| Policy::for_device(&profile)),
             paper: Policy::of_papers(&profile),
+            // A program that gives a policy knows its device.
+            on_memory: profile.kind.is_memory()
+                || server.is_some_and(|policy| policy.access == AccessMethod::Byte),
         };
         Ok(Tablespaces {
             places: Mutex::new(read_places(&*home)?),
@@ -349,6 +352,20 @@ impl Tablespaces {
         options
     }
 
+    /// Whether the device of a tablespace is memory, as far as it is known; None: of the data
+    /// directory. There lie the blocks of all that a restore brought back, too.
+    pub fn is_on_memory(&self, def: Option<&TablespaceDef>) -> bool {
+        let kind = def.and_then(|def| {
+            let place = self.place(def.oid);
+            let is_restored = place.is_some_and(|place| place.directory.is_empty());
+            match is_restored && !def.location.is_empty() {
+                true => None,
+                false => self.options_of(def).kind(),
+            }
+        });
+        kind.map_or(self.book.home().on_memory, DeviceKind::is_memory)
+    }
+
     /// What the tables of a tablespace begin with from now on.
     pub fn tell(&self, def: &TablespaceDef) {
         let options = self.options_of(def);
@@ -362,7 +379,12 @@ impl Tablespaces {
                     ..home.server
                 },
                 paper: Policy::of_papers(&profile),
+                on_memory: home.on_memory,
             },
+        };
+        let policies = Policies {
+            on_memory: self.is_on_memory(Some(def)),
+            ..policies
         };
         let policies = Policies {
             server: options.policy.over(&policies),

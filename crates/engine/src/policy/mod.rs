@@ -89,6 +89,21 @@ impl ReadUnit {
         [("sectors", ReadUnit::Sectors), ("block", ReadUnit::Block)];
 }
 
+/// How an evicted tuple is got at (000 §4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessMethod {
+    /// By reads of the device.
+    Block,
+    /// Where it lies, as memory: without a request to the device, and without a restart.
+    Byte,
+}
+
+impl AccessMethod {
+    /// All of them, by the names that settings use.
+    pub const NAMES: [(&str, AccessMethod); 2] =
+        [("block", AccessMethod::Block), ("byte", AccessMethod::Byte)];
+}
+
 /// What becomes hot when a fetched tuple does (004 §3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeUnit {
@@ -169,6 +184,9 @@ pub struct Policy {
     pub retrieval: Retrieval,
     /// See [`ReadUnit`].
     pub read_unit: ReadUnit,
+    /// See [`AccessMethod`]. By the byte, what lies in a file that cannot be seen as memory is
+    /// read by block all the same.
+    pub access: AccessMethod,
     /// See [`Merge`].
     pub merge: Merge,
     /// See [`MergeUnit`].
@@ -214,8 +232,8 @@ impl Policy {
         }
     }
 
-    /// What the papers found best for a device (000, Table 1), as far as it is here: memory is
-    /// not used by the byte.
+    /// What the papers found best for a device (000, Table 1). They give no block for NVRAM, which
+    /// they use by the byte: it is written by 4 KB.
     #[must_use]
     pub fn of_papers(profile: &DeviceProfile) -> Self {
         const TOP: Share = Share::fixed(50_000);
@@ -226,6 +244,10 @@ impl Policy {
         };
         Policy {
             retrieval: Retrieval::Sync,
+            access: match profile.kind {
+                DeviceKind::Nvram => AccessMethod::Byte,
+                _ => AccessMethod::Block,
+            },
             merge: Merge::Top(TOP),
             block_bytes,
             ..Policy::generic()
@@ -244,9 +266,11 @@ impl Policy {
         self.may_leave() && self.timing == Timing::Threshold
     }
 
-    /// Whether a fetched tuple's block is read as a whole.
+    /// Whether a fetched tuple's block is read as a whole. By the byte, only what is to become
+    /// hot as a whole is.
     pub(crate) fn reads_whole(&self) -> Whole {
-        let always = self.read_unit == ReadUnit::Block || self.merge_unit == MergeUnit::Block;
+        let by_block = self.access == AccessMethod::Block && self.read_unit == ReadUnit::Block;
+        let always = by_block || self.merge_unit == MergeUnit::Block;
         match self.compaction {
             _ if always => Whole::Yes,
             Compaction::Lazy => Whole::Below(self.fill_factor),
@@ -269,6 +293,7 @@ impl Default for Policy {
             timing: Timing::Threshold,
             retrieval: Retrieval::Restart,
             read_unit: ReadUnit::Sectors,
+            access: AccessMethod::Block,
             merge: Merge::Warm,
             merge_unit: MergeUnit::Tuple,
             block_bytes: 1 << 20,
@@ -332,6 +357,7 @@ named_choices!(
     Identification,
     Retrieval,
     ReadUnit,
+    AccessMethod,
     MergeUnit,
     Timing,
     Compaction

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, Compaction, Identification, Merge, MergeUnit, Policy,
-    ReadUnit, Retrieval, Share, Timing,
+    AccessMethod, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, Compaction, Identification, Merge,
+    MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
 };
 
 /// Which set of choices a table begins with, in place of the server's.
@@ -60,6 +60,7 @@ pub struct TablePolicy {
     timing: Option<Timing>,
     retrieval: Option<Retrieval>,
     read_unit: Option<ReadUnit>,
+    access: Option<AccessMethod>,
     merge: Option<Merge>,
     merge_unit: Option<MergeUnit>,
     block_size: Option<BlockBytes>,
@@ -68,13 +69,14 @@ pub struct TablePolicy {
 }
 
 /// The options of tables that are of their policy, each with what it may be.
-pub const OPTIONS: [(&str, &str); 11] = [
+pub const OPTIONS: [(&str, &str); 12] = [
     ("policy", "generic or paper"),
     ("identification", Identification::MAY_BE),
     ("alru_sample", "a share above 0 and at most 1, such as 0.01"),
     ("timing", "threshold or manual"),
     ("retrieval", "restart or sync"),
     ("read_unit", "sectors or block"),
+    ("access", "block or byte"),
     ("merge", "warm, always, update_only or top(5%)"),
     ("merge_unit", "tuple or block"),
     ("block_size", "1kB to 1MB"),
@@ -100,6 +102,8 @@ pub struct Policies {
     pub server: Policy,
     /// What the papers found best for the device.
     pub paper: Policy,
+    /// Whether the device is memory: evicted rows are used by the byte nowhere else, whoever says so.
+    pub on_memory: bool,
 }
 
 impl TablePolicy {
@@ -126,6 +130,7 @@ impl TablePolicy {
             "timing" => put(&mut self.timing, text),
             "retrieval" => put(&mut self.retrieval, text),
             "read_unit" => put(&mut self.read_unit, text),
+            "access" => put(&mut self.access, text),
             "merge" => put(&mut self.merge, text),
             "merge_unit" => put(&mut self.merge_unit, text),
             "block_size" => put(&mut self.block_size, text),
@@ -149,6 +154,10 @@ impl TablePolicy {
             timing: self.timing.unwrap_or(base.timing),
             retrieval: self.retrieval.unwrap_or(base.retrieval),
             read_unit: self.read_unit.unwrap_or(base.read_unit),
+            access: match policies.on_memory {
+                true => self.access.unwrap_or(base.access),
+                false => AccessMethod::Block,
+            },
             merge: self.merge.unwrap_or(base.merge),
             merge_unit: self.merge_unit.unwrap_or(base.merge_unit),
             block_bytes: self.block_size.map_or(base.block_bytes, |size| size.0),
@@ -156,6 +165,12 @@ impl TablePolicy {
             fill_factor: self.fill_factor.unwrap_or(base.fill_factor),
             compaction_percent: policies.server.compaction_percent,
         }
+    }
+
+    /// Whether it says that evicted rows are used where they lie.
+    #[must_use]
+    pub fn says_byte(&self) -> bool {
+        self.access == Some(AccessMethod::Byte)
     }
 
     /// What it begins with: `server`, or the preset that the table names.
@@ -176,6 +191,7 @@ impl TablePolicy {
             ("timing", self.timing.is_some()),
             ("retrieval", self.retrieval.is_some()),
             ("read_unit", self.read_unit.is_some()),
+            ("access", self.access.is_some()),
             ("merge", self.merge.is_some()),
             ("merge_unit", self.merge_unit.is_some()),
             ("block_size", self.block_size.is_some()),
@@ -204,7 +220,7 @@ mod tests {
         };
         let policies = Policies {
             server,
-            paper: Policy::generic(),
+            ..Policies::default()
         };
         let table = TablePolicy::of_options(&options(&[("identification", "lru")]));
         let expected = Policy {
@@ -225,6 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_used_by_the_byte_on_memory_alone() {
+        let table = TablePolicy::of_options(&options(&[("access", "byte")]));
+        for (on_memory, access) in [(true, AccessMethod::Byte), (false, AccessMethod::Block)] {
+            let policies = Policies {
+                on_memory,
+                ..Policies::default()
+            };
+            assert_eq!(table.over(&policies).access, access);
+        }
+    }
+
+    #[test]
     fn each_option_says_what_it_may_be() {
         for (name, text) in [
             ("policy", "paper"),
@@ -233,6 +261,7 @@ mod tests {
             ("timing", "manual"),
             ("retrieval", "sync"),
             ("read_unit", "block"),
+            ("access", "byte"),
             ("merge", "top(20%)"),
             ("merge_unit", "block"),
             ("block_size", "64kB"),

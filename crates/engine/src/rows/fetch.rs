@@ -3,6 +3,7 @@
 //! transactions that need one tuple cause one read.
 
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
@@ -18,7 +19,9 @@ use crate::catalog::storages::Storages;
 use crate::ground::error::{Error, Result};
 use crate::memory::fetched::Fetched;
 use crate::rows::device_reads::{Arriving, FileRange, Requests};
-pub(crate) use crate::rows::planned_read::{Missing, PlannedRead, address_key, plan, read_range};
+pub(crate) use crate::rows::planned_read::{
+    Missing, PlannedRead, address_key, plan, plan_under_lock, read_range,
+};
 use crate::rows::row_group::RowGroups;
 
 /// A read under way, shared by all who need the tuple, or one of the block's.
@@ -81,6 +84,34 @@ impl Fetcher {
         };
         buffer.keep();
         came.map_err(|what| self.storages.damaged(read, &what))
+    }
+
+    /// Takes a tuple from where it lies, under the lock of the row's partition; None: its file cannot be
+    /// seen as memory. The checksum over the record is checked each time. A record that does not pass is
+    /// read from the device, which decides whether it is damaged: what the kernel shows of a file may
+    /// be older than what was written.
+    pub fn take_in_place(&self, read: &PlannedRead) -> Result<Option<Arc<[u8]>>> {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        let at = usize::from(read.address.slot) * block::SLOT_BYTES;
+        let mut came = None;
+        let mut see = |there: &[u8]| match verified(there, at, read) {
+            Ok(tuple) => {
+                came = Some(Arc::from(tuple));
+                block::RECORD_HEADER_BYTES + tuple.len()
+            }
+            Err(_) => there.len(),
+        };
+        let (offset, bytes) = (read.block_offset + at as u64, first + bytes - at);
+        let file = self.volumes.file(read.tablespace);
+        match file.and_then(|file| file.look(offset, bytes, &mut see)) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+            Err(error) => return Err(Error::io(error, self.storages.place(read))),
+            Ok(()) => {}
+        }
+        match came {
+            None => self.fetch_now(read).map(Some),
+            tuple => Ok(tuple),
+        }
     }
 
     /// The tuple in what a read has brought.

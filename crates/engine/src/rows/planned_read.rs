@@ -56,6 +56,23 @@ impl From<(RowId, ColdAddress)> for Missing {
 }
 
 impl PlannedRead {
+    fn of(missing: Missing, info: &BlockInfo) -> Self {
+        let Missing {
+            row,
+            address,
+            whole,
+        } = missing;
+        PlannedRead {
+            row,
+            address,
+            storage: info.table,
+            tablespace: info.tablespace,
+            block_offset: info.offset,
+            block_bytes: info.device_bytes,
+            whole: !address.is_in_columns() && whole.holds(info.live_share()),
+        }
+    }
+
     /// What is read of its block: first byte and length.
     pub fn range(&self) -> (usize, usize) {
         match self.whole {
@@ -83,31 +100,31 @@ pub(crate) fn plan(
     // Rows of a scan come block by block.
     let mut last: Option<BlockInfo> = None;
     for missing in rows {
-        let Missing {
-            row,
-            address,
-            whole,
-        } = missing.into();
-        let known = last.filter(|info| info.id == address.block);
-        let info = known.or_else(|| blocks.info(address.block));
-        let info = info.ok_or_else(|| {
-            Error::Corrupt(format!(
-                "the directory's row {row} refers to block {}, which the block table lacks",
-                address.block
-            ))
-        })?;
+        let missing = missing.into();
+        let info = match last.filter(|info| info.id == missing.address.block) {
+            Some(info) => info,
+            None => known(blocks, &missing)?,
+        };
         last = Some(info);
-        reads.push(PlannedRead {
-            row,
-            address,
-            storage: info.table,
-            tablespace: info.tablespace,
-            block_offset: info.offset,
-            block_bytes: info.device_bytes,
-            whole: !address.is_in_columns() && whole.holds(info.live_share()),
-        });
+        reads.push(PlannedRead::of(missing, &info));
     }
     Ok((reads, pin))
+}
+
+/// Plans one read under the lock of the row's partition. A block that a row's word leads to lives as
+/// long as that is held, so nothing is pinned: the read must be over by then.
+pub(crate) fn plan_under_lock(blocks: &BlockStore, missing: Missing) -> Result<PlannedRead> {
+    Ok(PlannedRead::of(missing, &known(blocks, &missing)?))
+}
+
+fn known(blocks: &BlockStore, missing: &Missing) -> Result<BlockInfo> {
+    let block = missing.address.block;
+    blocks.info(block).ok_or_else(|| {
+        Error::Corrupt(format!(
+            "the directory's row {} refers to block {block}, which the block table lacks",
+            missing.row
+        ))
+    })
 }
 
 /// The sectors of the block that a record lies in: first byte and length. A

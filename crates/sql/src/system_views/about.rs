@@ -126,6 +126,10 @@ pub(super) const ABOUT: [About; 11] = [
             ("timing", "when rows leave"),
             ("retrieval", "how they come back"),
             ("read_unit", "what is read"),
+            (
+                "access",
+                "whether they are read from the device, or used where they lie",
+            ),
             ("merge", "what becomes of a row that was read"),
             ("merge_unit", "of that row, or of its block"),
             ("block_bytes", "bytes of a block"),
@@ -158,6 +162,10 @@ pub(super) const ABOUT: [About; 11] = [
                 "runs that were undone to read rows, and repeated",
             ),
             ("sync_reads", "reads for which the partition was held"),
+            (
+                "byte_reads",
+                "rows that were used where they lay, without a read",
+            ),
             (
                 "bytes_written",
                 "of blocks, by eviction, checkpoints and compaction",

@@ -103,3 +103,39 @@ fn rows_leave_when_somebody_says_so() {
     let told = client.error("call thermocline.evict('t', 1)");
     assert!(told.starts_with("42501 "), "{told}");
 }
+
+#[test]
+fn rows_on_memory_are_used_where_they_lie() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create tablespace near location '' with (device = nvram, access = byte)");
+    client.tag("create tablespace far location '' with (device = ssd)");
+    client.tag("create table t (id int primary key, v text) tablespace near");
+    client.tag("insert into t select i, repeat('x', 500) from generate_series(1, 200) i");
+    client.rows("call thermocline.evict('t', 1000000000)");
+    assert_eq!(client.rows("select length(v) from t where id = 7"), ["500"]);
+    assert_eq!(
+        client.rows("select sum(length(v)) from t where id between 11 and 30"),
+        ["10000"]
+    );
+    client.tag("update t set v = 'short' where id = 8");
+    let counts = "select access, rows_evicted, byte_reads > 1, sync_reads, restarts \
+                  from thermocline_policies where relname = 't'";
+    assert_eq!(client.rows(counts), ["byte|200|t|0|0"]);
+    client.tag("alter table t set (access = byte)");
+    for sql in [
+        "alter table t set tablespace far",
+        "create table u (id int) with (access = byte)",
+        "create table u (id int) with (access = byte) tablespace far",
+        "alter table t set (access = bit)",
+        "create tablespace other location '' with (device = hdd, access = byte)",
+        "alter tablespace far set (access = byte)",
+        "alter tablespace near set (device = hdd)",
+    ] {
+        let told = client.error(sql);
+        assert!(told.starts_with("22023 "), "{sql}: {told}");
+    }
+    client.tag("alter tablespace near reset (access)");
+    client.tag("alter table t reset (access)");
+    client.tag("alter tablespace near set (device = hdd)");
+}

@@ -26,7 +26,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     },
     panels,
     claims: &CLAIMS,
-    remarks: &["Access by byte is not there, so NVRAM's cell is the one with blocks of 4 KB."],
+    remarks: &["NVRAM's cell is the one with blocks of 4 KB; 000.5 has access by byte beside it."],
 };
 
 fn theirs(scale: &Scale, medium: Medium) -> What {

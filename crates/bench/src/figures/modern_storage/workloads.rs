@@ -101,7 +101,7 @@ fn panels(scale: &Scale) -> Vec<Panel> {
             log: false,
             series: vec![
                 series(DEFAULT, &|_| Choices::generic()),
-                series(BEST, &Choices::of_papers),
+                series(BEST, &|medium| Choices::of_papers(medium).access("block")),
                 series(OURS, &Choices::ours),
             ],
         }

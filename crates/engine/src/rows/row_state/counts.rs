@@ -42,6 +42,8 @@ counts! {
     restarts,
     /// Reads for which the partition was held.
     sync_reads,
+    /// Rows that were used where they lay on the device, without a request.
+    byte_reads,
     /// Bytes of blocks that were written: by eviction, checkpoints and compaction.
     bytes_written,
     /// Bytes that were read for statements.
