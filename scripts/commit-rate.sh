@@ -43,7 +43,6 @@ run() {
     fi
 }
 
-median() { tr ' ' '\n' <<< "$1" | sed '/^$/d' | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 initialise() {
     pgbench -h 127.0.0.1 -p "$1" -U postgres -i -s "$SCALE" -q postgres > "$WORK/init" 2>&1 \

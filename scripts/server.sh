@@ -90,6 +90,18 @@ kill_server() {
 # random_ms FROM TO: seconds for sleep.
 random_ms() { awk -v r="$RANDOM" -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", (a + (b - a) * r / 32767) / 1000 }'; }
 
+# counted NAME: sets GROUP to a cgroup whose processor time is counted; needs root.
+CPUACCT=/sys/fs/cgroup/cpuacct
+counted() {
+    [ -d "$CPUACCT" ] || skip "there is no cpuacct controller (cgroup v1) at $CPUACCT"
+    GROUP=$CPUACCT/thermocline-$$-$1
+    mkdir "$GROUP"
+    AT_END+=("rmdir '$GROUP'")
+}
+
+# median "V1 V2 ...": the middle one, the lower of two.
+median() { tr ' ' '\n' <<< "$1" | sed '/^$/d' | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
 # finish: the exit code says whether all held.
 finish() {
     if [ "$VIOLATIONS" -gt 0 ]; then

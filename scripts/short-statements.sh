@@ -24,17 +24,7 @@ BESIDE="SELECT aid % 7, count(*), sum(abalance) FROM pgbench_accounts GROUP BY 1
 for needed in pgbench psql; do
     command -v "$needed" > /dev/null || skip "$needed is not installed"
 done
-CPUACCT=/sys/fs/cgroup/cpuacct
-[ -d "$CPUACCT" ] || skip "there is no cpuacct controller (cgroup v1) at $CPUACCT"
 find_postgresql || true
-
-# counted NAME: a group whose processor time is counted.
-counted() {
-    local group=$CPUACCT/thermocline-$$-$1
-    mkdir "$group"
-    AT_END+=("rmdir '$group'")
-    GROUP=$group
-}
 
 declare -A PORTS GROUPS_OF TPS US RUNS
 SIDES=()
@@ -84,8 +74,6 @@ measure() {
     TPS[$side,$kind,$clients,$beside]+=" ${tps:-0}"
     US[$side,$kind,$clients,$beside]+=" $(((after - before) / 1000 / (count > 0 ? count : 1)))"
 }
-
-median() { tr ' ' '\n' <<< "$1" | sed '/^$/d' | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 counted thermocline
 start_server "$WORK/data" "$LIMIT" "$GROUP"

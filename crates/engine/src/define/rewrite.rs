@@ -14,6 +14,7 @@ use crate::ground::scope::Scope;
 use crate::ground::wait::give_way;
 use crate::parts::Parts;
 use crate::run::interactive::Transaction;
+use crate::run::snapshot::SnapshotScan;
 use crate::transaction::RunOptions;
 
 /// Rows that are put in their place under one lock of the partitions.
@@ -67,12 +68,16 @@ impl Parts {
         txn.note_table_read(old)?;
         let table = self.swap_storage(txn, old, def)?;
         let snapshot = txn.snapshot_of_now()?;
-        for partition in 0..self.partitions() {
-            if partition == 1 && Mutation::PartitionNotRewritten.is_made() {
-                continue;
-            }
-            let mut scan = snapshot.scan(old, partition);
-            loop {
+        let is_read =
+            |partition: &u16| *partition != 1 || !Mutation::PartitionNotRewritten.is_made();
+        let mut scans: Vec<SnapshotScan> = (0..self.partitions())
+            .filter(is_read)
+            .map(|partition| snapshot.scan(old, partition))
+            .collect();
+        // A chunk of each in turn: rows that came with ascending keys go into indexes so, too.
+        while !scans.is_empty() {
+            let mut left = Vec::with_capacity(scans.len());
+            for mut scan in scans {
                 options.cancel.check()?;
                 let mut rows: Vec<Vec<u8>> = Vec::new();
                 let more = scan
@@ -94,10 +99,11 @@ impl Parts {
                     give_way().await;
                 }
                 self.interruptible(options, self.wait_for_room()).await??;
-                if !more {
-                    break;
+                if more {
+                    left.push(scan);
                 }
             }
+            scans = left;
         }
         Ok(())
     }
