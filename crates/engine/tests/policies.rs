@@ -21,7 +21,7 @@ use thermocline_engine::{
 const TABLESPACE: &str = "tablespace";
 
 /// What each option of a policy may be; each pair of values of two options is in some combination.
-const CHOICES: [(&str, &[&str]); 12] = [
+const CHOICES: [(&str, &[&str]); 13] = [
     (
         "identification",
         &[
@@ -31,6 +31,7 @@ const CHOICES: [(&str, &[&str]); 12] = [
             "lru",
             "alru",
             "s3fifo",
+            "offline",
             "off",
         ],
     ),
@@ -45,6 +46,7 @@ const CHOICES: [(&str, &[&str]); 12] = [
     ("block_size", &["1kB", "4kB", "64kB", "1MB"]),
     ("timing", &["threshold", "manual"]),
     ("alru_sample", &["0.01", "1"]),
+    ("offline_sample", &["0.1", "1"]),
     ("compaction", &["background", "lazy"]),
     ("fill_factor", &["0.5", "1"]),
     (TABLESPACE, &["", "one", "two"]),
@@ -267,6 +269,39 @@ fn rows_of_a_table_whose_timing_is_manual_leave_when_it_is_said() {
     let t = table(&db, "t");
     let refused = block_on(db.evict(&RunOptions::new(), &t, 1)).expect_err("none may leave");
     assert_eq!(refused.sqlstate(), "55000");
+}
+
+/// 000 §3.1: what a log of uses calls cold leaves first, though it came last.
+#[test]
+fn rows_that_a_log_of_uses_has_often_stay() {
+    let device = SimulatedDevice::new();
+    let db = open_small(&device);
+    make_table(&db, "t", IndexKind::Hash);
+    say(
+        &db,
+        &[("identification", "offline"), ("offline_sample", "1")],
+    );
+    let t = table(&db, "t");
+    for id in 0..400 {
+        insert(&db, &t, id, &"x".repeat(1000)).expect("inserts");
+    }
+    for _ in 0..5 {
+        for id in 0..100 {
+            assert!(get(&db, &t, id).expect("reads").is_some());
+        }
+    }
+    let (left, _) = block_on(db.evict(&RunOptions::new(), &t, 250_000)).expect("evicts");
+    assert!((250..=300).contains(&left), "{left}");
+    for id in 0..100 {
+        assert!(get(&db, &t, id).expect("reads").is_some());
+    }
+    assert_eq!(counts_of(&db).fetched, 0);
+    let (left, _) = block_on(db.evict(&RunOptions::new(), &t, u64::MAX)).expect("evicts");
+    assert_eq!(
+        (left > 100, hot(&db, &t)),
+        (true, 0),
+        "in the end all leave"
+    );
 }
 
 /// What a table does not say is the server's, and comes back when it is no longer said; what

@@ -30,6 +30,7 @@ pub fn of_server(chance: &mut Chance) -> Policy {
     Policy {
         identification: identification(chance),
         alru_sample: chance.pick(&[Share::WHOLE, Policy::default().alru_sample]),
+        offline_sample: chance.pick(&[Share::WHOLE, Policy::default().offline_sample]),
         timing: Timing::Threshold,
         retrieval: chance.pick(&[Retrieval::Restart, Retrieval::Restart, Retrieval::Sync]),
         read_unit: chance.pick(&[ReadUnit::Sectors, ReadUnit::Sectors, ReadUnit::Block]),
@@ -59,6 +60,7 @@ pub fn of_table(chance: &mut Chance) -> BTreeMap<String, String> {
     let all = [
         ("identification", policy.identification.to_string()),
         ("alru_sample", policy.alru_sample.to_string()),
+        ("offline_sample", policy.offline_sample.to_string()),
         ("retrieval", policy.retrieval.to_string()),
         ("read_unit", policy.read_unit.to_string()),
         ("merge", policy.merge.to_string()),

@@ -134,6 +134,7 @@ impl Options {
             Policy::Clock => driven(Identification::Clock),
             Policy::Fifo => driven(Identification::Fifo),
             Policy::Lru => driven(Identification::Lru),
+            Policy::Offline => driven(Identification::Offline),
             Policy::Alru => Some(Box::new(Driven::sampled_lru(tuples, capacity, self.sample))),
         }
     }

@@ -138,7 +138,8 @@ impl fmt::Display for Report {
             f,
             "Bytes: what a policy has to remember, packed, by hot tuples. lru, alru: two 4-byte ids for each \
              hot tuple. clock: 2 bits for each hot tuple. fifo: nothing. s3fifo: an id, 3 bits, and 0.9 ghosts \
-             of 4 bytes for each hot tuple. tinylfu: two ids, 2 bits and its sketch for each hot tuple. \
+             of 4 bytes for each hot tuple. offline: a record of its log for each hot tuple, an estimate of 4 \
+             bytes for every tuple. tinylfu: two ids, 2 bits and its sketch for each hot tuple. \
              temperature: 3 bits for every tuple, hot or cold (in this engine they and clock's lie in the \
              row's directory word, and take nothing more)."
         )?;

@@ -215,6 +215,15 @@ fn temperature_is_near_the_best_choice_under_zipfs_law() {
     );
 }
 
+/// A tenth of all uses tells enough of how frequent they are.
+#[test]
+fn offline_is_near_the_best_choice_under_zipfs_law() {
+    let policies = [Policy::Best, Policy::Offline, Policy::Lru];
+    let shares = shares(&small(), &policies, Trace::Zipf100);
+    assert!(shares[1][0] < shares[0][0] * 1.15, "{shares:?}");
+    assert!(shares[1][0] < shares[2][0] * 0.85, "{shares:?}");
+}
+
 #[test]
 fn no_policy_is_better_than_the_best() {
     let mut policies = vec![Policy::Best];

@@ -91,7 +91,8 @@ pub struct Settings {
     /// Partitions of a new directory (in process); 0 lets the engine choose.
     #[arg(long, default_value_t = 0)]
     pub partitions: u16,
-    /// How cold rows are found (in process): temperature, clock, fifo, lru, alru.
+    /// How cold rows are found (in process): temperature, clock, fifo, lru, alru, s3fifo,
+    /// offline or off.
     #[arg(long)]
     pub identification: Option<String>,
     /// What becomes of rows that were fetched (in process): warm, always, update_only.

@@ -12,7 +12,7 @@ pub mod table_policy;
 use thermocline_device::{DeviceKind, DeviceProfile};
 
 pub use identification::Identification;
-use identification::Order;
+use identification::{Order, Samples};
 pub use share::Share;
 
 /// The smallest and the largest block, in bytes. A record begins in its block's first
@@ -178,6 +178,8 @@ pub struct Policy {
     pub identification: Identification,
     /// Of [`Identification::ALru`]: the share of transactions that count.
     pub alru_sample: Share,
+    /// Of [`Identification::Offline`]: the share of uses that are logged.
+    pub offline_sample: Share,
     /// See [`Timing`].
     pub timing: Timing,
     /// See [`Retrieval`].
@@ -290,6 +292,7 @@ impl Default for Policy {
         Policy {
             identification: Identification::Temperature,
             alru_sample: Share::fixed(10_000),
+            offline_sample: Share::fixed(100_000),
             timing: Timing::Threshold,
             retrieval: Retrieval::Restart,
             read_unit: ReadUnit::Sectors,
@@ -385,18 +388,24 @@ impl Choice for Share {
 }
 
 impl Policy {
+    fn samples(&self) -> Samples {
+        Samples {
+            alru: self.alru_sample,
+            offline: self.offline_sample,
+        }
+    }
+
     /// The order of no rows, by this policy.
     #[must_use]
     pub fn order(&self) -> Order {
-        self.identification.order(self.alru_sample)
+        self.identification.order(self.samples())
     }
 
     /// Whether another's order of rows can serve.
     #[must_use]
     pub fn has_order_of(&self, other: &Policy) -> bool {
-        self.identification == other.identification
-            && (self.identification != Identification::ALru
-                || self.alru_sample == other.alru_sample)
+        let sample = |policy: &Policy| self.identification.sample(policy.samples());
+        self.identification == other.identification && sample(self) == sample(other)
     }
 }
 

@@ -57,6 +57,7 @@ pub struct TablePolicy {
     preset: Option<Preset>,
     identification: Option<Identification>,
     alru_sample: Option<Share>,
+    offline_sample: Option<Share>,
     timing: Option<Timing>,
     retrieval: Option<Retrieval>,
     read_unit: Option<ReadUnit>,
@@ -69,10 +70,14 @@ pub struct TablePolicy {
 }
 
 /// The options of tables that are of their policy, each with what it may be.
-pub const OPTIONS: [(&str, &str); 12] = [
+pub const OPTIONS: [(&str, &str); 13] = [
     ("policy", "generic or paper"),
     ("identification", Identification::MAY_BE),
     ("alru_sample", "a share above 0 and at most 1, such as 0.01"),
+    (
+        "offline_sample",
+        "a share above 0 and at most 1, such as 0.1",
+    ),
     ("timing", "threshold or manual"),
     ("retrieval", "restart or sync"),
     ("read_unit", "sectors or block"),
@@ -127,6 +132,7 @@ impl TablePolicy {
             "policy" => put(&mut self.preset, text),
             "identification" => put(&mut self.identification, text),
             "alru_sample" => put(&mut self.alru_sample, text),
+            "offline_sample" => put(&mut self.offline_sample, text),
             "timing" => put(&mut self.timing, text),
             "retrieval" => put(&mut self.retrieval, text),
             "read_unit" => put(&mut self.read_unit, text),
@@ -151,6 +157,7 @@ impl TablePolicy {
         Policy {
             identification: self.identification.unwrap_or(base.identification),
             alru_sample: self.alru_sample.unwrap_or(base.alru_sample),
+            offline_sample: self.offline_sample.unwrap_or(base.offline_sample),
             timing: self.timing.unwrap_or(base.timing),
             retrieval: self.retrieval.unwrap_or(base.retrieval),
             read_unit: self.read_unit.unwrap_or(base.read_unit),
@@ -188,6 +195,7 @@ impl TablePolicy {
         let said = [
             ("identification", self.identification.is_some()),
             ("alru_sample", self.alru_sample.is_some()),
+            ("offline_sample", self.offline_sample.is_some()),
             ("timing", self.timing.is_some()),
             ("retrieval", self.retrieval.is_some()),
             ("read_unit", self.read_unit.is_some()),
@@ -258,6 +266,7 @@ mod tests {
             ("policy", "paper"),
             ("identification", "s3fifo"),
             ("alru_sample", "0.5"),
+            ("offline_sample", "0.1"),
             ("timing", "manual"),
             ("retrieval", "sync"),
             ("read_unit", "block"),
@@ -273,7 +282,9 @@ mod tests {
         }
         assert_eq!(check_option("fillfactor", "50"), None);
         for wrong in ["0", "2", "-1"] {
-            assert!(check_option("alru_sample", wrong).is_some_and(|r| r.is_err()));
+            for name in ["alru_sample", "offline_sample"] {
+                assert!(check_option(name, wrong).is_some_and(|r| r.is_err()));
+            }
         }
         for wrong in ["0", "512", "32MB", "1025kB", "1 furlong", "99999999999"] {
             assert!(check_option("block_size", wrong).is_some_and(|r| r.is_err()));

@@ -123,6 +123,10 @@ pub(super) const ABOUT: [About; 11] = [
                 "alru_sample",
                 "the share of transactions that counts, for `alru`",
             ),
+            (
+                "offline_sample",
+                "the share of uses that are logged, for `offline`",
+            ),
             ("timing", "when rows leave"),
             ("retrieval", "how they come back"),
             ("read_unit", "what is read"),

@@ -61,6 +61,8 @@ fn a_table_says_its_policy_and_takes_it_back() {
     for (sql, sqlstate) in [
         ("alter table t set (alru_sample = 0)", "22023 "),
         ("alter table t set (alru_sample = 2)", "22023 "),
+        ("alter table t set (offline_sample = 0)", "22023 "),
+        ("alter table t set (offline_sample = 1.1)", "22023 "),
         ("alter table t set (merge = 'top(0%)')", "22023 "),
         ("alter table t set (block_size = 0)", "22023 "),
         ("alter table t set (block_size = '32MB')", "22023 "),

@@ -64,8 +64,8 @@ pub(crate) struct Flags {
     /// ends that connection with `54000`.
     #[arg(long, value_name = "SIZE")]
     pub(super) max_message_bytes: Option<String>,
-    /// How cold rows are found: temperature, clock, fifo, lru, alru, s3fifo or off [default: as suits
-    /// the device]
+    /// How cold rows are found: temperature, clock, fifo, lru, alru, s3fifo, offline or off [default: as
+    /// suits the device]
     ///
     /// The policies are compared on traces (docs/internals/policies.md).
     #[arg(long, value_name = "POLICY")]

@@ -50,6 +50,8 @@ pub enum Policy {
     Lru,
     /// The same, of which only a sample of uses takes part.
     Alru,
+    /// An analysis of a log of uses lists the cold tuples.
+    Offline,
 }
 
 /// What a policy has to remember, in bits.
@@ -80,6 +82,7 @@ impl Policy {
             Policy::Fifo => "fifo",
             Policy::Lru => "lru",
             Policy::Alru => "alru",
+            Policy::Offline => "offline",
         }
     }
 
@@ -96,6 +99,8 @@ impl Policy {
             Policy::Clock => (2.0, 0.0),
             Policy::Fifo => (0.0, 0.0),
             Policy::Lru | Policy::Alru => (64.0, 0.0),
+            // A record of the log, the list; an estimate, and whether it was given out.
+            Policy::Offline => (32.0 + 2.0, 33.0),
         };
         Some(Overhead { hot, every })
     }

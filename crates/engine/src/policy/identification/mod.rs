@@ -15,6 +15,7 @@
 mod hand;
 mod lru;
 mod off;
+mod offline;
 mod rounds;
 mod s3_fifo;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod tests;
 use hand::{Clock, Fifo, Temperature};
 pub use lru::Lru;
 pub use off::Off;
+pub use offline::Offline;
 pub use rounds::Rounds;
 use s3_fifo::S3Fifo;
 use thermocline_storage::temperature;
@@ -48,36 +50,50 @@ pub enum Identification {
     /// A small queue sorts out what is used once; what is used again, there or
     /// soon after it left, comes into a larger one (Yang et al., SOSP 2023).
     S3Fifo,
+    /// A share of uses is logged, and an analysis of the log says which tuples are cold (000 §3.1).
+    Offline,
     /// Nothing leaves memory, and nothing is kept for finding what could.
     Off,
 }
 
 impl Identification {
     /// All of them, by the names that settings use.
-    pub const NAMES: [(&str, Identification); 7] = [
+    pub const NAMES: [(&str, Identification); 8] = [
         ("temperature", Identification::Temperature),
         ("clock", Identification::Clock),
         ("fifo", Identification::Fifo),
         ("lru", Identification::Lru),
         ("alru", Identification::ALru),
         ("s3fifo", Identification::S3Fifo),
+        ("offline", Identification::Offline),
         ("off", Identification::Off),
     ];
 
     /// What it may be, in words.
-    pub const MAY_BE: &str = "temperature, clock, fifo, lru, alru, s3fifo or off";
+    pub const MAY_BE: &str = "temperature, clock, fifo, lru, alru, s3fifo, offline or off";
 
-    /// The order of no rows. `sample`: the share of transactions that count, where it is one.
+    /// The order of no rows.
     #[must_use]
-    pub fn order(self, sample: Share) -> Order {
+    pub fn order(self, samples: Samples) -> Order {
         match self {
             Identification::Temperature => Order::Temperature(Temperature::default()),
             Identification::Clock => Order::Clock(Clock::default()),
             Identification::Fifo => Order::Fifo(Fifo::default()),
             Identification::Lru => Order::Lru(Lru::new(Share::WHOLE)),
-            Identification::ALru => Order::Lru(Lru::new(sample)),
+            Identification::ALru => Order::Lru(Lru::new(samples.alru)),
             Identification::S3Fifo => Order::S3Fifo(S3Fifo::default()),
+            Identification::Offline => Order::Offline(Offline::new(samples.offline).into()),
             Identification::Off => Order::Off(Off),
+        }
+    }
+
+    /// The share that it goes by, if it goes by one.
+    #[must_use]
+    pub fn sample(self, samples: Samples) -> Option<Share> {
+        match self {
+            Identification::ALru => Some(samples.alru),
+            Identification::Offline => Some(samples.offline),
+            _ => None,
         }
     }
 
@@ -88,11 +104,25 @@ impl Identification {
     }
 }
 
+/// How much of what happens policies look at that look at a share of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Samples {
+    /// Of transactions, by [`Identification::ALru`].
+    pub alru: Share,
+    /// Of uses, by [`Identification::Offline`].
+    pub offline: Share,
+}
+
 /// What a policy does, for the rows of one table in one partition.
 pub trait Identify {
     /// Whoever looks for a block's worth of tuples gives up when so many times as many rows were
     /// passed as there are: by then every hot row was given out that could be.
     const ROUNDS: u64;
+
+    /// [`Self::ROUNDS`].
+    fn rounds(&self) -> u64 {
+        Self::ROUNDS
+    }
 
     /// A hot row is used. That it is a degree warmer its word says already. `by`: the number of
     /// the transaction, which no two have that follow each other.
@@ -212,6 +242,8 @@ pub enum Order {
     Fifo(Fifo),
     Lru(Lru),
     S3Fifo(S3Fifo),
+    /// Apart, since it is larger than all others.
+    Offline(Box<Offline>),
     Off(Off),
 }
 
@@ -224,6 +256,7 @@ macro_rules! with {
             Order::Fifo($policy) => $does,
             Order::Lru($policy) => $does,
             Order::S3Fifo($policy) => $does,
+            Order::Offline($policy) => $does,
             Order::Off($policy) => $does,
         }
     };
@@ -235,10 +268,7 @@ impl Order {
     /// [`Identify::ROUNDS`].
     #[must_use]
     pub fn rounds(&self) -> u64 {
-        fn of<I: Identify>(_: &I) -> u64 {
-            I::ROUNDS
-        }
-        with!(self, policy => of(policy))
+        with!(self, policy => policy.rounds())
     }
 
     #[inline]

@@ -186,6 +186,12 @@ fn a_policy_that_comes_later_adopts_what_is_hot() {
     }
 }
 
+/// Each table has an order in each partition, whatever its policy.
+#[test]
+fn a_policy_costs_nothing_where_it_is_not_chosen() {
+    assert!(size_of::<Order>() <= size_of::<S3Fifo>() + size_of::<usize>());
+}
+
 #[test]
 fn where_nothing_leaves_nothing_is_kept() {
     let mut order = order_of(Identification::Off);
