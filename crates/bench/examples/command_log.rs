@@ -5,7 +5,6 @@
 //!
 //! `cargo run --release -p thermocline-bench --example command_log -- DIRECTORY [SECONDS]`
 
-use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,11 +37,6 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
     columns.push(column("number".into(), DataType::BigInt));
     columns.push(column("info".into(), DataType::Text));
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: name.into(),
-        columns,
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),
             name: format!("{name}_pkey"),
@@ -53,17 +47,8 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
             kind: IndexKind::Hash,
             include: Vec::new(),
         }],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(db.allocate_oid(), name, columns)
     };
     let mut txn = db.begin(Isolation::Serializable, false);
     block_on(db.ddl(&mut txn, &RunOptions::new(), Change::CreateTable(def)))?;

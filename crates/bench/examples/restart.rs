@@ -13,7 +13,6 @@
 //! and ends itself when all partitions are there. So the next start has the same to do. An
 //! empty or absent DIRECTORY is filled first.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -110,34 +109,24 @@ fn define(db: &Arc<Database>, name: &str) {
         include: Vec::new(),
     };
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: name.into(),
-        columns: vec![
-            column("id", DataType::BigInt),
-            column("number", DataType::BigInt),
-            column("other", DataType::BigInt),
-            column("name", DataType::Text),
-            column("payload", DataType::Text),
-        ],
         indexes: vec![
             index(0, IndexKind::Hash),
             index(1, IndexKind::BTree),
             index(2, IndexKind::Hash),
             index(3, IndexKind::BTree),
         ],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            name,
+            vec![
+                column("id", DataType::BigInt),
+                column("number", DataType::BigInt),
+                column("other", DataType::BigInt),
+                column("name", DataType::Text),
+                column("payload", DataType::Text),
+            ],
+        )
     };
     change(db, Change::CreateTable(def));
 }

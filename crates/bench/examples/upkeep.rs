@@ -13,7 +13,6 @@
 //! DIRECTORY must be empty or absent. Rows have 1000 bytes; keys are uniform, in `space`
 //! also by Zipf's law, hot ones scattered.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,14 +86,6 @@ fn table(db: &Database) -> Arc<Table> {
 /// Makes a table and fills it. The number of rows.
 fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: "t".into(),
-        columns: vec![
-            column("id", DataType::BigInt),
-            column("payload", DataType::Text),
-        ],
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),
             name: "t_pkey".into(),
@@ -105,17 +96,15 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
             kind: IndexKind::Hash,
             include: Vec::new(),
         }],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            "t",
+            vec![
+                column("id", DataType::BigInt),
+                column("payload", DataType::Text),
+            ],
+        )
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

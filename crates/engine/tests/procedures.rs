@@ -34,30 +34,20 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         include: Vec::new(),
     };
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: "accounts".into(),
-        columns: vec![
-            column("branch", DataType::BigInt, true),
-            column("number", DataType::BigInt, true),
-            column("note", DataType::Text, false),
-        ],
         indexes: vec![
             index("accounts_pkey", vec![0, 1], IndexKind::Hash, true),
             index("accounts_note", vec![0, 2], IndexKind::BTree, false),
         ],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            "accounts",
+            vec![
+                column("branch", DataType::BigInt, true),
+                column("number", DataType::BigInt, true),
+                column("note", DataType::Text, false),
+            ],
+        )
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")

@@ -213,31 +213,23 @@ pub fn table_def(
     }];
     indexes.extend(shape.indexes.iter().map(|index| index.def(db)));
     TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: name(slot),
-        columns: vec![
-            column("id", DataType::BigInt, true),
-            column("a", DataType::Integer, false),
-            column("u", DataType::BigInt, false),
-            column("v", DataType::Text, false),
-        ],
         indexes,
-        checks: Vec::new(),
         partition_key: if shape.spread { vec![] } else { vec![0] },
-        evictable: true,
         options,
-        fingerprinted: None,
-        lost: Vec::new(),
         access_method: match shape.columns {
             true => AccessMethod::Columns,
             false => AccessMethod::Memory,
         },
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            name(slot),
+            vec![
+                column("id", DataType::BigInt, true),
+                column("a", DataType::Integer, false),
+                column("u", DataType::BigInt, false),
+                column("v", DataType::Text, false),
+            ],
+        )
     }
 }
 

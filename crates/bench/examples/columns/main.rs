@@ -12,7 +12,6 @@
 
 mod scans;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -189,11 +188,6 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
         ("comment", DataType::Varchar(44)),
     ];
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: "lines".into(),
-        columns: columns.map(|(name, of)| ColumnDef::new(name, of)).into(),
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),
             name: "lines_pkey".into(),
@@ -204,17 +198,13 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
             kind: IndexKind::BTree,
             include: Vec::new(),
         }],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
         access_method: method,
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            "lines",
+            columns.map(|(name, of)| ColumnDef::new(name, of)).into(),
+        )
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

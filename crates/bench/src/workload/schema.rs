@@ -144,23 +144,10 @@ impl TableSpec {
             })
             .collect();
         Ok(TableDef {
-            oid: db.allocate_oid(),
-            storage: 0,
-            schema: "public".into(),
-            name: self.name.into(),
-            columns,
             indexes,
-            checks: Vec::new(),
             partition_key,
             evictable: self.evictable,
-            options: Default::default(),
-            fingerprinted: None,
-            lost: Vec::new(),
-            access_method: Default::default(),
-            tablespace: 0,
-            foreign_keys: Vec::new(),
-            referenced_by: Vec::new(),
-            triggers: Vec::new(),
+            ..TableDef::new(db.allocate_oid(), self.name, columns)
         })
     }
 

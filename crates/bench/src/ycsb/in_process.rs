@@ -225,11 +225,6 @@ fn create(
     let mut columns = vec![column("id", DataType::BigInt)];
     columns.extend(others.iter().map(|name| column(name, data_type)));
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: name.into(),
-        columns,
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),
             name: format!("{name}_pkey"),
@@ -240,17 +235,8 @@ fn create(
             kind,
             include: Vec::new(),
         }],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: Default::default(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(db.allocate_oid(), name, columns)
     };
     let options = RunOptions::new();
     runtime()?.block_on(async {

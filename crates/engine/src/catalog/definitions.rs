@@ -380,6 +380,31 @@ pub struct TableDef {
 }
 
 impl TableDef {
+    /// A table of rows in the schema `public` with these columns, without indexes, whose rows are
+    /// spread: what other definitions begin with.
+    #[must_use]
+    pub fn new(oid: u32, name: impl Into<String>, columns: Vec<ColumnDef>) -> Self {
+        Self {
+            oid,
+            storage: 0,
+            schema: "public".to_owned(),
+            name: name.into(),
+            columns,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            partition_key: Vec::new(),
+            evictable: true,
+            options: BTreeMap::new(),
+            fingerprinted: None,
+            lost: Vec::new(),
+            access_method: AccessMethod::default(),
+            tablespace: 0,
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            triggers: Vec::new(),
+        }
+    }
+
     /// When its columns leave memory, beside those of other tables: from 0, the last, to 9.
     #[must_use]
     pub fn unload_priority(&self) -> u8 {

@@ -191,23 +191,15 @@ impl Definition<'_> {
         let oid = self.db.allocate_oid();
         let mut made = vec![name.to_owned()];
         let mut def = TableDef {
-            oid,
-            storage: 0,
             schema: schema.to_owned(),
-            name: name.to_owned(),
-            columns: Vec::with_capacity(parts.columns.len()),
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            partition_key: Vec::new(),
             evictable: options.evictable,
             options: options.texts,
-            fingerprinted: None,
-            lost: Vec::new(),
             access_method: options.access_method,
-            tablespace: 0,
-            foreign_keys: Vec::new(),
-            referenced_by: Vec::new(),
-            triggers: Vec::new(),
+            ..TableDef::new(
+                oid,
+                name.to_owned(),
+                Vec::with_capacity(parts.columns.len()),
+            )
         };
         let mut sequences = Vec::new();
         for (position, mut part) in parts.columns.into_iter().enumerate() {

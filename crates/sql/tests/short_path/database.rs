@@ -115,31 +115,11 @@ impl Fixture {
         columns: &[Column],
         finish: impl FnOnce(&mut TableDef),
     ) -> Arc<Table> {
-        let mut def = TableDef {
-            oid: self.db.allocate_oid(),
-            storage: 0,
-            schema: "public".into(),
-            name: name.into(),
-            columns: columns
-                .iter()
-                .map(|(name, data_type, not_null)| ColumnDef {
-                    not_null: *not_null,
-                    ..ColumnDef::new(*name, *data_type)
-                })
-                .collect(),
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            partition_key: Vec::new(),
-            evictable: true,
-            options: Default::default(),
-            fingerprinted: None,
-            lost: Vec::new(),
-            access_method: Default::default(),
-            tablespace: 0,
-            foreign_keys: Vec::new(),
-            referenced_by: Vec::new(),
-            triggers: Vec::new(),
-        };
+        let columns = columns.iter().map(|(name, data_type, not_null)| ColumnDef {
+            not_null: *not_null,
+            ..ColumnDef::new(*name, *data_type)
+        });
+        let mut def = TableDef::new(self.db.allocate_oid(), name, columns.collect());
         finish(&mut def);
         self.ddl(Change::CreateTable(def));
         let catalog = self.db.catalog();

@@ -1,7 +1,6 @@
 //! Which tuples leave, and that what changes meanwhile stays.
 
 use super::*;
-use std::collections::BTreeMap;
 
 use crate::catalog::ddl::Change;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
@@ -34,14 +33,6 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
     });
     let db = Database::open(config).expect("opens");
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: "t".into(),
-        columns: vec![ColumnDef {
-            not_null: true,
-            ..ColumnDef::new("id", DataType::BigInt)
-        }],
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),
             name: "t_pkey".into(),
@@ -52,17 +43,15 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
             kind: IndexKind::Hash,
             include: Vec::new(),
         }],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            "t",
+            vec![ColumnDef {
+                not_null: true,
+                ..ColumnDef::new("id", DataType::BigInt)
+            }],
+        )
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

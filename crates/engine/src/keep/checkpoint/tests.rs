@@ -109,30 +109,20 @@ fn index(db: &Database, name: &str, column: usize, kind: IndexKind) -> IndexDef 
 /// keys have many rows each.
 fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
     let def = TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: "t".into(),
-        columns: vec![
-            column("id", DataType::BigInt),
-            column("few", DataType::BigInt),
-            column("text", DataType::Text),
-        ],
         indexes: vec![
             index(db, "t_pkey", 0, kinds[0]),
             index(db, "t_few", 1, kinds[1]),
         ],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            "t",
+            vec![
+                column("id", DataType::BigInt),
+                column("few", DataType::BigInt),
+                column("text", DataType::Text),
+            ],
+        )
     };
     let options = RunOptions::new();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -193,11 +193,6 @@ fn definition(db: &Database, name: &str) -> TableDef {
         ..ColumnDef::new(name, DataType::BigInt)
     };
     TableDef {
-        oid: db.allocate_oid(),
-        storage: 0,
-        schema: "public".into(),
-        name: name.into(),
-        columns: vec![column("key"), column("value")],
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),
             name: format!("{name}_pkey"),
@@ -208,17 +203,12 @@ fn definition(db: &Database, name: &str) -> TableDef {
             kind: IndexKind::BTree,
             include: Vec::new(),
         }],
-        checks: Vec::new(),
         partition_key: vec![0],
-        evictable: true,
-        options: BTreeMap::new(),
-        fingerprinted: None,
-        lost: Vec::new(),
-        access_method: Default::default(),
-        tablespace: 0,
-        foreign_keys: Vec::new(),
-        referenced_by: Vec::new(),
-        triggers: Vec::new(),
+        ..TableDef::new(
+            db.allocate_oid(),
+            name,
+            vec![column("key"), column("value")],
+        )
     }
 }
 
