@@ -643,8 +643,20 @@ mod tests {
         assert_eq!(&*body(block).unwrap(), "SELECT 1");
         let error = body("create function f() returns int language plperl as 'begin end'");
         assert_eq!(error.unwrap_err().sqlstate, "0A000");
-        let error = body("create function f() returns void language sql as 'select 1'");
-        assert_eq!(error.unwrap_err().sqlstate, "0A000");
+        // What is no single query is run statement by statement.
+        let language =
+            |text: &str| create_function(text, &Nothing).map(|made| made.function.language);
+        for (returns, text, expected) in [
+            ("int", "select 1", Language::Sql),
+            ("void", "select 1", Language::Statements),
+            ("int", "select 1; select 2;", Language::Statements),
+            ("int", "delete from t returning 1", Language::Statements),
+        ] {
+            let create = format!("create function f() returns {returns} language sql as '{text}'");
+            assert_eq!(language(&create).unwrap(), expected, "{create}");
+        }
+        let block = "create function f() returns int begin atomic delete from t; select 1; end";
+        assert_eq!(&*body(block).unwrap(), "DELETE FROM t;\nSELECT 1");
     }
 
     #[test]
