@@ -284,13 +284,16 @@ TABLES = {
 def statements(directory):
     server = Server(directory)
     server.start(["-D", "data", "--memory-limit", "256MB"])
-    (directory / "nvme").mkdir()
+    mounts = ["nvme", "pmem"]
+    for mount in mounts:
+        (directory / mount).mkdir()
     for page in PAGES_OF_SQL:
         texts = [text for language, text, _ in blocks(page) if language == "sql"]
         for number, text in enumerate(texts):
             # Blocks use the same names, so each has a schema.
             schema = f"{Path(page).stem}_{number}"
-            text = text.replace("/mnt/nvme", str(directory / "nvme"))
+            for mount in mounts:
+                text = text.replace(f"/mnt/{mount}", str(directory / mount))
             # The session of that number may be this one.
             text = re.sub(r"_backend\(7\b", "_backend(1000000", text)
             tables = [
