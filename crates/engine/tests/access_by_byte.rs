@@ -18,7 +18,7 @@ use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::steps::Steps;
 use thermocline_engine::tablespace::TablespaceDef;
 use thermocline_engine::{
-    AccessMethod, Change, Config, Database, Direction, PolicyCounts, Result, RunOptions, Scope,
+    Change, ColdAccess, Config, Database, Direction, PolicyCounts, Result, RunOptions, Scope,
     Table, TableDef, block_on,
 };
 
@@ -348,7 +348,7 @@ fn what_was_on_memory_is_read_by_block_after_a_restore() {
     }
     let t = evict(&db);
     assert_eq!(get(&db, &t, 1).expect("reads"), Some(text(1)));
-    assert_eq!(db.policy_of(&t).access, AccessMethod::Byte);
+    assert_eq!(db.policy_of(&t).access, ColdAccess::Byte);
     let (backup, restored) = (SimulatedDevice::new(), SimulatedDevice::new());
     let options = BackupOptions::default();
     db.backup(&shared(&backup), &options, &mut |_, _| {})
@@ -363,7 +363,7 @@ fn what_was_on_memory_is_read_by_block_after_a_restore() {
     .expect("restores");
     let db = open_on(shared(&restored));
     let t = table(&db, "t");
-    assert_eq!(db.policy_of(&t).access, AccessMethod::Block);
+    assert_eq!(db.policy_of(&t).access, ColdAccess::Block);
     for id in 0..ROWS {
         assert_eq!(get(&db, &t, id).expect("reads"), Some(text(id)));
     }

@@ -137,17 +137,9 @@ struct Session {
     open: usize,
 }
 
-async fn connect(address: SocketAddr) -> Wire {
-    let mut wire = Wire::connect(address).await;
-    wire.startup(3 << 16, &[("user", "postgres"), ("database", "postgres")])
-        .await;
-    wire.until(b'Z').await;
-    wire
-}
-
 impl Session {
     async fn begin(address: SocketAddr, level: &str) -> Self {
-        let mut wire = connect(address).await;
+        let mut wire = Wire::session(address).await;
         let process_id = wire.process_id;
         let begun = wire.query(&format!("begin isolation level {level}")).await;
         assert!(begun.iter().all(|message| message.tag != b'E'), "{begun:?}");
@@ -187,7 +179,7 @@ impl Session {
 
 /// Runs a schedule on a server.
 async fn run(address: SocketAddr, anomaly: &Anomaly, level: &str) -> Outcome {
-    let mut admin = connect(address).await;
+    let mut admin = Wire::session(address).await;
     let made = admin.query(SETUP).await;
     assert!(made.iter().all(|message| message.tag != b'E'), "{made:?}");
     let mut sessions = Vec::new();

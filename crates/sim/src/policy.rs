@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use thermocline_engine::{
-    AccessMethod, Compaction, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share,
+    ColdAccess, Compaction, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share,
     Timing,
 };
 
@@ -45,7 +45,7 @@ pub fn of_server(chance: &mut Chance) -> Policy {
         fill_factor: chance.pick(&[Share::WHOLE, Policy::default().fill_factor]),
         compaction_percent: chance.pick(&[30, 60, 90]),
         // The simulated device can be looked at as memory, though it is not said to be.
-        access: chance.pick(&[AccessMethod::Block, AccessMethod::Block, AccessMethod::Byte]),
+        access: chance.pick(&[ColdAccess::Block, ColdAccess::Block, ColdAccess::Byte]),
     }
 }
 
@@ -70,7 +70,7 @@ pub fn of_table(chance: &mut Chance) -> BTreeMap<String, String> {
         ("fill_factor", policy.fill_factor.to_string()),
         ("policy", chance.pick(&["generic", "paper"]).to_owned()),
         // A table may say otherwise than the server only so: a word of its own needs memory.
-        ("access", AccessMethod::Block.to_string()),
+        ("access", ColdAccess::Block.to_string()),
     ];
     for (name, value) in all {
         if chance.percent(50) {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thermocline_device::{DeviceKind, EmulatedProfile};
 use thermocline_engine::{
-    AccessMethod, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval,
+    ColdAccess, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval,
 };
 
 use crate::Result;
@@ -83,7 +83,7 @@ pub(super) struct Choices {
 }
 
 fn by_block() -> String {
-    AccessMethod::Block.to_string()
+    ColdAccess::Block.to_string()
 }
 
 fn is_by_block(access: &str) -> bool {
@@ -167,7 +167,7 @@ impl Choices {
             identification: named(&Identification::NAMES, &self.identification)?,
             retrieval: named(&Retrieval::NAMES, &self.retrieval)?,
             read_unit: named(&ReadUnit::NAMES, &self.read_unit)?,
-            access: named(&AccessMethod::NAMES, &self.access)?,
+            access: named(&ColdAccess::NAMES, &self.access)?,
             merge: Merge::named(&self.merge).ok_or_else(|| unknown(&self.merge))?,
             merge_unit: named(&MergeUnit::NAMES, &self.merge_unit)?,
             block_bytes: self.block_bytes,

@@ -17,7 +17,7 @@ use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::policy::{AccessMethod, Merge, MergeUnit, Retrieval, Whole};
+use crate::policy::{ColdAccess, Merge, MergeUnit, Retrieval, Whole};
 use crate::rows::fetch::{Missing, address_key, plan, plan_under_lock, read_bytes};
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::TablePartition;
@@ -169,7 +169,7 @@ impl Access<'_> {
         table: &Table,
         missing: Missing,
     ) -> Result<Option<Arc<[u8]>>> {
-        let by_byte = |rows: &TablePartition| rows.policy().access == AccessMethod::Byte;
+        let by_byte = |rows: &TablePartition| rows.policy().access == ColdAccess::Byte;
         let is_by_byte = self.table_at(position, table).is_some_and(by_byte);
         if !is_by_byte || missing.address.is_in_columns() {
             return Ok(None);

@@ -24,7 +24,7 @@ use crate::format::places::{Place, Places, read_places, write_places};
 use crate::ground::error::{Error, Result};
 use crate::policy::book::PolicyBook;
 use crate::policy::table_policy::Policies;
-use crate::policy::{AccessMethod, Policy};
+use crate::policy::{ColdAccess, Policy};
 
 /// The file of blocks in a directory of its own.
 const FILE: &str = "blocks";
@@ -72,7 +72,7 @@ impl Tablespaces {
             paper: Policy::of_papers(&profile),
             // A program that gives a policy knows its device.
             on_memory: profile.kind.is_memory()
-                || server.is_some_and(|policy| policy.access == AccessMethod::Byte),
+                || server.is_some_and(|policy| policy.access == ColdAccess::Byte),
         };
         Ok(Tablespaces {
             places: Mutex::new(read_places(&*home)?),

@@ -91,17 +91,17 @@ impl ReadUnit {
 
 /// How an evicted tuple is got at (000 §4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessMethod {
+pub enum ColdAccess {
     /// By reads of the device.
     Block,
     /// Where it lies, as memory: without a request to the device, and without a restart.
     Byte,
 }
 
-impl AccessMethod {
+impl ColdAccess {
     /// All of them, by the names that settings use.
-    pub const NAMES: [(&str, AccessMethod); 2] =
-        [("block", AccessMethod::Block), ("byte", AccessMethod::Byte)];
+    pub const NAMES: [(&str, ColdAccess); 2] =
+        [("block", ColdAccess::Block), ("byte", ColdAccess::Byte)];
 }
 
 /// What becomes hot when a fetched tuple does (004 §3.4).
@@ -186,9 +186,9 @@ pub struct Policy {
     pub retrieval: Retrieval,
     /// See [`ReadUnit`].
     pub read_unit: ReadUnit,
-    /// See [`AccessMethod`]. By the byte, what lies in a file that cannot be seen as memory is
+    /// See [`ColdAccess`]. By the byte, what lies in a file that cannot be seen as memory is
     /// read by block all the same.
-    pub access: AccessMethod,
+    pub access: ColdAccess,
     /// See [`Merge`].
     pub merge: Merge,
     /// See [`MergeUnit`].
@@ -247,8 +247,8 @@ impl Policy {
         Policy {
             retrieval: Retrieval::Sync,
             access: match profile.kind {
-                DeviceKind::Nvram => AccessMethod::Byte,
-                _ => AccessMethod::Block,
+                DeviceKind::Nvram => ColdAccess::Byte,
+                _ => ColdAccess::Block,
             },
             merge: Merge::Top(TOP),
             block_bytes,
@@ -271,7 +271,7 @@ impl Policy {
     /// Whether a fetched tuple's block is read as a whole. By the byte, only what is to become
     /// hot as a whole is.
     pub(crate) fn reads_whole(&self) -> Whole {
-        let by_block = self.access == AccessMethod::Block && self.read_unit == ReadUnit::Block;
+        let by_block = self.access == ColdAccess::Block && self.read_unit == ReadUnit::Block;
         let always = by_block || self.merge_unit == MergeUnit::Block;
         match self.compaction {
             _ if always => Whole::Yes,
@@ -296,7 +296,7 @@ impl Default for Policy {
             timing: Timing::Threshold,
             retrieval: Retrieval::Restart,
             read_unit: ReadUnit::Sectors,
-            access: AccessMethod::Block,
+            access: ColdAccess::Block,
             merge: Merge::Warm,
             merge_unit: MergeUnit::Tuple,
             block_bytes: 1 << 20,
@@ -360,7 +360,7 @@ named_choices!(
     Identification,
     Retrieval,
     ReadUnit,
-    AccessMethod,
+    ColdAccess,
     MergeUnit,
     Timing,
     Compaction

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AccessMethod, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, Compaction, Identification, Merge,
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, ColdAccess, Compaction, Identification, Merge,
     MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
 };
 
@@ -61,7 +61,7 @@ pub struct TablePolicy {
     timing: Option<Timing>,
     retrieval: Option<Retrieval>,
     read_unit: Option<ReadUnit>,
-    access: Option<AccessMethod>,
+    access: Option<ColdAccess>,
     merge: Option<Merge>,
     merge_unit: Option<MergeUnit>,
     block_size: Option<BlockBytes>,
@@ -163,7 +163,7 @@ impl TablePolicy {
             read_unit: self.read_unit.unwrap_or(base.read_unit),
             access: match policies.on_memory {
                 true => self.access.unwrap_or(base.access),
-                false => AccessMethod::Block,
+                false => ColdAccess::Block,
             },
             merge: self.merge.unwrap_or(base.merge),
             merge_unit: self.merge_unit.unwrap_or(base.merge_unit),
@@ -177,7 +177,7 @@ impl TablePolicy {
     /// Whether it says that evicted rows are used where they lie.
     #[must_use]
     pub fn says_byte(&self) -> bool {
-        self.access == Some(AccessMethod::Byte)
+        self.access == Some(ColdAccess::Byte)
     }
 
     /// What it begins with: `server`, or the preset that the table names.
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn rows_are_used_by_the_byte_on_memory_alone() {
         let table = TablePolicy::of_options(&options(&[("access", "byte")]));
-        for (on_memory, access) in [(true, AccessMethod::Byte), (false, AccessMethod::Block)] {
+        for (on_memory, access) in [(true, ColdAccess::Byte), (false, ColdAccess::Block)] {
             let policies = Policies {
                 on_memory,
                 ..Policies::default()

@@ -71,7 +71,9 @@ pub use create_function::{
 };
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
-pub use sql_function::{Argument, Language, SqlFunction, check_function, gives_rows};
+pub use sql_function::{
+    Argument, Language, SqlFunction, check_function, gives_rows, mismatch, wrong_width,
+};
 pub use type_name::written_type;
 pub use variables::{Columns, Conflict, Variable, Variables};
 

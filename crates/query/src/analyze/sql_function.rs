@@ -134,6 +134,26 @@ pub fn gives_rows(text: &str) -> Result<bool> {
     })
 }
 
+/// The error of a body that gives something else than is declared.
+#[cold]
+#[must_use]
+pub fn mismatch(result: u32) -> QueryError {
+    let declared = format_type(result, -1);
+    let message = format!("return type mismatch in function declared to return {declared}");
+    QueryError::new("42P13", message)
+}
+
+/// The same where it is another number of columns.
+#[cold]
+#[must_use]
+pub fn wrong_width(result: u32, declared: usize, given: usize) -> QueryError {
+    mismatch(result).with_detail(match declared {
+        1 => "Final statement must return exactly one column.",
+        _ if declared < given => "Final statement returns too many columns.",
+        _ => "Final statement returns too few columns.",
+    })
+}
+
 /// An argument of a function.
 #[derive(Clone, Debug)]
 pub struct Argument {
@@ -475,22 +495,9 @@ impl Analyzer<'_> {
             },
             columns => columns.to_vec(),
         };
-        let mismatch = || {
-            let message = format!(
-                "return type mismatch in function declared to return {}",
-                format_type(result, -1)
-            );
-            QueryError::new("42P13", message)
-        };
+        let mismatch = || mismatch(result);
         if declared.len() != shown.len() {
-            let detail = match declared.len() < shown.len() {
-                true => "Final statement returns too many columns.",
-                false => "Final statement returns too few columns.",
-            };
-            return Err(mismatch().with_detail(match declared.len() {
-                1 => "Final statement must return exactly one column.",
-                _ => detail,
-            }));
+            return Err(wrong_width(result, declared.len(), shown.len()));
         }
         let fits = declared.iter().zip(&shown).all(|(to, from)| {
             to.oid == from.oid && (to.modifier < 0 || to.modifier == from.modifier)

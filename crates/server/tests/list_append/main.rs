@@ -62,14 +62,6 @@ impl Run {
     }
 }
 
-async fn connect(address: SocketAddr) -> Wire {
-    let mut wire = Wire::connect(address).await;
-    wire.startup(3 << 16, &[("user", "postgres"), ("database", "postgres")])
-        .await;
-    wire.until(b'Z').await;
-    wire
-}
-
 /// The answer, or the SQLSTATE of a refusal.
 async fn ask(wire: &mut Wire, sql: &str) -> Result<Vec<Message>, String> {
     let messages = wire.query(sql).await;
@@ -196,7 +188,7 @@ impl Done {
 }
 
 async fn session(run: Arc<Run>, number: usize) -> Done {
-    let mut wire = connect(run.address).await;
+    let mut wire = Wire::session(run.address).await;
     let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ (number as u64 + 1) << 17);
     let mut done = Done::default();
     while !run.is_over() {
@@ -217,7 +209,7 @@ async fn session(run: Arc<Run>, number: usize) -> Done {
 
 /// Definitions and resets, a few for each hundred transactions.
 async fn definitions(run: Arc<Run>) -> Done {
-    let mut wire = connect(run.address).await;
+    let mut wire = Wire::session(run.address).await;
     ask(&mut wire, "set lock_timeout = '200ms'").await.unwrap();
     let mut random = Random(0xD1B5_4A32_D192_ED03);
     let mut done = Done::default();
@@ -257,7 +249,7 @@ async fn transactions_beside_definitions_have_a_serial_order() {
     let wanted = std::env::var("THERMOCLINE_LIST_APPEND");
     let wanted = wanted.map_or(TRANSACTIONS, |text| text.parse().unwrap());
     let server = Running::start(|_| {}).await;
-    let mut wire = connect(server.address).await;
+    let mut wire = Wire::session(server.address).await;
     let made = "create table lists (k int primary key, v bigint[] not null)";
     ask(&mut wire, made).await.unwrap();
     let mut first = Transaction::default();

@@ -84,11 +84,7 @@ impl Running {
     }
 
     pub async fn client(&self) -> Wire {
-        let mut wire = Wire::connect(self.address).await;
-        wire.startup(3 << 16, &[("user", "postgres"), ("database", "postgres")])
-            .await;
-        wire.until(b'Z').await;
-        wire
+        Wire::session(self.address).await
     }
 }
 
@@ -155,6 +151,15 @@ impl Wire {
             process_id: 0,
             secret: 0,
         }
+    }
+
+    /// A session of `postgres`, here or on a PostgreSQL.
+    pub async fn session(address: SocketAddr) -> Self {
+        let mut wire = Self::connect(address).await;
+        wire.startup(3 << 16, &[("user", "postgres"), ("database", "postgres")])
+            .await;
+        wire.until(b'Z').await;
+        wire
     }
 
     pub async fn send(&mut self, bytes: &[u8]) {

@@ -467,7 +467,6 @@ pub(crate) fn called(def: &FunctionDef) -> SqlFunction {
         strict: def.strict,
         body: Arc::from(def.body.as_str()),
         language: match def.language {
-            FunctionLanguage::Sql if def.procedure.is_some() => Language::Statements,
             FunctionLanguage::Sql => {
                 Language::of_sql(&def.body, def.result, !def.columns.is_empty())
             }

@@ -150,8 +150,8 @@ impl<'a> Reader<'a> {
             ("variable_conflict", "error") => Ok(Some(Conflict::Error)),
             ("variable_conflict", "use_column") => Ok(Some(Conflict::Column)),
             ("variable_conflict", "use_variable") => Ok(Some(Conflict::Variable)),
-            // It only shows how a body was read.
-            ("print_strict_params" | "option", _) => Ok(None),
+            // What is told beside errors, and how a body was read. No answer depends on it.
+            ("print_strict_params", "on" | "off") | ("option", "dump") => Ok(None),
             _ => Err(self.source.unexpected()),
         }
     }

@@ -2,11 +2,11 @@
 //! of PL/pgSQL. What the last one gives is what the function gives.
 
 use thermocline_query::analyze::{self, Conflict};
-use thermocline_query::types::{format_type, ids};
+use thermocline_query::types::ids;
 
 use super::read::{Reader, Signature};
 use super::tree::{Block, Body, Declared, Kind, Statement as Line};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::parse;
 
 /// Reads such a body of a function that gives `result`.
@@ -23,13 +23,8 @@ pub(crate) fn read_statements(text: &str, signature: &Signature, result: u32) ->
         None => false,
     };
     if gives && !last_gives {
-        let message = format!(
-            "return type mismatch in function declared to return {}",
-            format_type(result, -1)
-        );
-        return Err(SqlError::new("42P13", message).with_detail(
-            "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.",
-        ));
+        let detail = "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING.";
+        return Err(analyze::mismatch(result).with_detail(detail).into());
     }
     let last = parts.len().saturating_sub(1);
     for (at, part) in parts.iter().enumerate() {

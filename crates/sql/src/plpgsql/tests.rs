@@ -1,3 +1,5 @@
+use thermocline_query::analyze::Conflict;
+
 use super::read::{Signature, read};
 use super::tree::Kind;
 
@@ -156,5 +158,34 @@ fn any_tokens_come_to_an_end() {
             text += " ";
         }
         let _ = read(&text, &of_do());
+    }
+}
+
+#[test]
+fn options_of_a_body_say_what_a_name_means() {
+    let conflict = |text: &str| read(text, &of_do()).map(|body| body.conflict);
+    for (options, expected) in [
+        ("", Conflict::Error),
+        ("#variable_conflict use_column", Conflict::Column),
+        (
+            "#option dump\n#variable_conflict use_variable",
+            Conflict::Variable,
+        ),
+        (
+            "#variable_conflict error\n#print_strict_params on",
+            Conflict::Error,
+        ),
+    ] {
+        let body = format!("{options}\nbegin end");
+        assert_eq!(conflict(&body).unwrap(), expected, "{body}");
+    }
+    for options in [
+        "#variable_conflict use_nothing",
+        "#print_strict_params maybe",
+        "#unknown on",
+        "#variable_conflict",
+    ] {
+        let error = conflict(&format!("{options}\nbegin end")).unwrap_err();
+        assert_eq!(error.sqlstate, "42601", "{options}");
     }
 }

@@ -77,7 +77,9 @@ impl Session {
             self.check_read_only(&planned)?;
             let began = Instant::now();
             self.context.explains.store(true, Ordering::Relaxed);
-            let counted = self.counted(query, &planned, parameters).await;
+            let counted = self
+                .counted((query, prepared.depth), &planned, parameters)
+                .await;
             self.context.explains.store(false, Ordering::Relaxed);
             let Counted {
                 rows,
@@ -103,10 +105,10 @@ impl Session {
             let took = format!("{:.3} ms", milliseconds(began.elapsed()));
             facts.push(("Execution Time", took));
         }
-        let lines = match explain.json {
+        let lines = crate::stack::with_room(prepared.depth, || match explain.json {
             true => vec![shown.json()],
             false => shown.lines(),
-        };
+        });
         let table: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
         send_texts(&[explain_column(explain)], &table, run, client);
         messages::command_complete(&mut client.out, "EXPLAIN");
@@ -116,7 +118,7 @@ impl Session {
     /// Runs the statement, and counts its rows instead of sending them.
     async fn counted(
         &mut self,
-        query: &Query,
+        (query, depth): (&Query, u32),
         planned: &Planned,
         parameters: &[Value],
     ) -> Result<Counted> {
@@ -137,7 +139,8 @@ impl Session {
             let taken = self.engine.db.interruptible(&options, next).await??.len();
             if taken == 0 {
                 counted.groups = stream.group_counts();
-                counted.operators = Some(stream.operators());
+                let operators = || stream.operators();
+                counted.operators = Some(crate::stack::with_room(depth, operators));
                 return Ok(counted);
             }
             counted.rows += taken as u64;

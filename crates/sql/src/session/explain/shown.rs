@@ -50,7 +50,7 @@ impl Shown {
         let mut out = "[\n  {\n".to_owned();
         let mut plans = Vec::new();
         if !self.plan.is_empty() {
-            plans.push(("Plan", tree(&self.plan, arrow_node)));
+            plans.extend(tree(&self.plan, arrow_node).map(|plan| ("Plan", plan)));
         }
         if !self.operators.is_empty() {
             let name = if plans.is_empty() {
@@ -58,15 +58,12 @@ impl Shown {
             } else {
                 "Plan Taken"
             };
-            plans.push((name, tree(&self.operators, operator_node)));
+            plans.extend(tree(&self.operators, operator_node).map(|plan| (name, plan)));
         }
-        for (name, nodes) in &plans {
-            // A plan has one root.
-            if let Some(root) = nodes.first() {
-                out += &format!("    \"{name}\": ");
-                write_node(root, 4, &mut out);
-                out += ",\n";
-            }
+        for (name, plan) in &plans {
+            out += &format!("    \"{name}\": ");
+            write_node(plan, 4, &mut out);
+            out += ",\n";
         }
         for (name, value) in &self.facts {
             write_field(
@@ -137,8 +134,8 @@ fn operator_node(line: &str, _: bool) -> Line {
     (line.len() - text.len(), Some(node))
 }
 
-/// The nodes that stand furthest left, with those below them.
-fn tree(lines: &[String], read: impl Fn(&str, bool) -> Line) -> Vec<Node> {
+/// The node of the first line, with those below it; none of no lines.
+fn tree(lines: &[String], read: impl Fn(&str, bool) -> Line) -> Option<Node> {
     let mut open: Vec<(usize, Node)> = Vec::new();
     let mut roots = Vec::new();
     let mut close = |open: &mut Vec<(usize, Node)>, at: usize| {
@@ -167,7 +164,11 @@ fn tree(lines: &[String], read: impl Fn(&str, bool) -> Line) -> Vec<Node> {
         }
     }
     close(&mut open, 0);
-    roots
+    // A plan has one root. What stands beside it all the same is shown below it.
+    roots.into_iter().reduce(|mut root, beside| {
+        root.below.push(beside);
+        root
+    })
 }
 
 impl Node {
@@ -205,5 +206,35 @@ fn write_field(name: &str, value: &str, indent: usize, out: &mut String) {
     match is_number(value) {
         true => *out += value,
         false => quote(value, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lines_of_a_plan_are_in_its_tree() {
+        let plan = [
+            "Update on t",
+            "  ->  Nested Loop",
+            "        ->  Index Scan using a_pkey on a",
+            "              Index Cond: (k = 3)",
+            "        ->  Seq Scan on b",
+        ];
+        let plan = plan.map(str::to_owned);
+        let root = tree(&plan, arrow_node).unwrap();
+        let below = |node: &Node| -> Vec<String> {
+            node.below.iter().map(|n| n.fields[0].1.clone()).collect()
+        };
+        assert_eq!(below(&root), ["Nested Loop"]);
+        assert_eq!(below(&root.below[0]), ["Index Scan", "Seq Scan"]);
+        let said = &root.below[0].below[0].fields;
+        assert!(said.contains(&("Index Cond".to_owned(), "(k = 3)".to_owned())));
+
+        let two = ["A: x", "  B", "C"].map(str::to_owned);
+        let root = tree(&two, operator_node).unwrap();
+        assert_eq!(below(&root), ["B", "C"]);
+        assert!(tree(&[], operator_node).is_none());
     }
 }

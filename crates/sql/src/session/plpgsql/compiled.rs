@@ -52,8 +52,8 @@ pub(super) struct Compiled {
     pub(super) returns_set: bool,
     /// RETURN has no value.
     pub(super) returns_nothing: bool,
-    /// Its body is statements of SQL.
-    pub(super) of_statements: bool,
+    /// Its body is statements of SQL, and it gives a value of this type.
+    pub(super) of_statements: Option<u32>,
     /// It is a trigger's: who has called it takes what RETURN has given as it is.
     pub(super) of_trigger: bool,
 }
@@ -90,7 +90,7 @@ impl Compiled {
             reads_only: false,
             returns_set: signature.returns_set,
             returns_nothing: signature.returns_nothing,
-            of_statements: signature.of_statements.is_some(),
+            of_statements: signature.of_statements,
             of_trigger: signature.of_trigger,
         })
     }
@@ -117,7 +117,7 @@ impl Compiled {
     /// Where a call is, as the CONTEXT of errors says it.
     pub(super) fn place(&self, frame: &Frame) -> String {
         let name = &self.name;
-        if self.of_statements {
+        if self.of_statements.is_some() {
             let name = alone(name);
             return match frame.at {
                 (0, _) => format!("SQL function \"{name}\" during startup"),

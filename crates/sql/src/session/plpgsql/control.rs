@@ -154,7 +154,7 @@ impl Machine<'_> {
             }
             Kind::Sql(statement, into) => self.sql(statement, into.as_ref()).await,
             Kind::Perform(query) => self.perform(query).await,
-            Kind::Run(statement) => self.run_of_sql(statement).await,
+            Kind::Run(statement) => self.query(statement).await.map(drop),
             Kind::Give(statement) => self.give(statement).await,
             Kind::Execute(dynamic, into) => self.execute(dynamic, into.as_ref()).await,
             Kind::Raise(raise) => self.raise(raise).await,

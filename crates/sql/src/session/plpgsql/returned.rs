@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thermocline_query::analyze::wrong_width;
 use thermocline_query::datum::{Datum, Record};
 use thermocline_query::tree::Column;
 use thermocline_query::types::domain::base;
@@ -74,7 +75,7 @@ impl Machine<'_> {
     /// What the whole call gives, when it has come to its end.
     pub(super) fn finish(&mut self) -> Result<()> {
         let compiled = self.compiled;
-        if compiled.returns_set || compiled.of_statements && !compiled.returns_nothing {
+        if compiled.returns_set || compiled.of_statements.is_some() && !compiled.returns_nothing {
             return Ok(());
         }
         if compiled.of_trigger {
@@ -156,13 +157,8 @@ impl Machine<'_> {
             None => wanted,
         };
         if given.len() != wanted.len() {
-            let message = "return type mismatch in function of SQL";
-            let detail = match wanted.len() {
-                1 => "Final statement must return exactly one column.",
-                wanted if given.len() > wanted => "Final statement returns too many columns.",
-                _ => "Final statement returns too few columns.",
-            };
-            return Err(SqlError::new("42P13", message).with_detail(detail));
+            let result = self.compiled.of_statements.unwrap_or(ids::RECORD);
+            return Err(wrong_width(result, wanted.len(), given.len()).into());
         }
         let each = row.into_iter().zip(given).zip(wanted);
         let values: Vec<Datum> = each

@@ -286,11 +286,6 @@ impl Machine<'_> {
         self.settle(found, into, false).await
     }
 
-    /// A statement of a body of SQL: its rows are dropped.
-    pub(super) async fn run_of_sql(&mut self, of: &Expression) -> Result<()> {
-        self.query(of).await.map(drop)
-    }
-
     /// PERFORM: a query whose rows nobody takes.
     pub(super) async fn perform(&mut self, of: &Expression) -> Result<()> {
         let mut found = self.query(of).await?;
