@@ -7,6 +7,9 @@
 //! one: THERMOCLINE_DIFFERENTIAL_SEED=<seed of the round>
 //! THERMOCLINE_DIFFERENTIAL_STATEMENTS=<how many> cargo test -p
 //! thermocline-server --test differential
+//!
+//! In every third round all rows leave memory again and again, so that statements find them cold.
+//! THERMOCLINE_SERVER=<address:port> asks a server that runs already, for a long run.
 
 #[path = "support/postgres.rs"]
 mod postgres;
@@ -19,7 +22,7 @@ use std::fmt::Write;
 use bytes::Buf;
 use postgres::Postgres;
 use statements::{Kind, Order, Round};
-use support::{Message, Running, Wire};
+use support::{Message, Running, Wire, server_under_test};
 
 /// Seeds of rounds that once showed a difference; they always run first.
 const ONCE_FAILED: &[u64] = &[20_000];
@@ -32,6 +35,8 @@ const STATEMENTS: u64 = 2_400;
 /// Queries of a run, unless the environment says how many.
 const QUERIES: u64 = 1_200;
 const STATEMENTS_A_ROUND: u64 = 80;
+/// In each such round rows leave memory before each such statement.
+const EVICTING: (u64, u64) = (3, 4);
 /// A round's settings of how dates, times and numbers look: every other round has some.
 const STYLES: [&str; 8] = [
     PLAIN,
@@ -173,6 +178,18 @@ impl Servers {
         status.last().is_some_and(|ready| ready.body[..] == *b"E")
     }
 
+    /// All rows of the tables leave memory, unless a transaction is open.
+    async fn evict(&mut self, round: &Round) {
+        let status = self.ours.query("").await;
+        if status.last().is_none_or(|ready| ready.body[..] != *b"I") {
+            return;
+        }
+        for name in round.names() {
+            let all = format!("call thermocline.evict('{name}', {})", 1_u64 << 40);
+            must(&mut self.ours, &all).await;
+        }
+    }
+
     async fn both(&mut self, sql: &str) {
         self.ours.query(sql).await;
         if let Some(postgres) = &mut self.postgres {
@@ -195,7 +212,10 @@ impl Servers {
         let styles = STYLES[usize::try_from(seed).unwrap_or(0) % STYLES.len()];
         self.both(styles).await;
         let _ = writeln!(written, "{styles};");
-        for _ in 0..count {
+        for number in 0..count {
+            if seed.is_multiple_of(EVICTING.0) && number % EVICTING.1 == 0 {
+                self.evict(&round).await;
+            }
             let statement = match mix {
                 Mix::Statements => round.statement(),
                 Mix::Queries => round.query(),
@@ -279,9 +299,9 @@ async fn compare(mix: Mix, seeds: &[u64], first: u64, statements: u64) {
     if let Err(reason) = &postgres {
         println!("Not compared with PostgreSQL: {reason}.");
     }
-    let server = Running::start(|_| {}).await;
+    let (address, server) = server_under_test().await;
     let mut servers = Servers {
-        ours: connect(server.address).await,
+        ours: connect(address).await,
         postgres: match &postgres {
             Ok(postgres) => Some(connect(postgres.address).await),
             Err(_) => None,
@@ -306,6 +326,7 @@ async fn compare(mix: Mix, seeds: &[u64], first: u64, statements: u64) {
         left -= count;
     }
     drop(servers);
+    drop(server);
     let mut report = String::new();
     for difference in &differences {
         let _ = write!(report, "-- seed {}\n{}", difference.seed, difference.shown);

@@ -14,10 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use history::{History, Transaction};
-use support::{Message, Running, Wire, rows_as_text};
+use support::{Message, Wire, rows_as_text, server_under_test};
 
 /// Transactions that commit, unless the environment says how many.
 const TRANSACTIONS: usize = 3_000;
+/// A table has 1600 columns in its life, those that were dropped too.
+const TRANSACTIONS_OF_A_TABLE: usize = 100_000;
 const SESSIONS: usize = 6;
 const KEYS: usize = 8;
 /// The marker of the first lists.
@@ -247,16 +249,26 @@ async fn definitions(run: Arc<Run>) -> Done {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_beside_definitions_have_a_serial_order() {
     let wanted = std::env::var("THERMOCLINE_LIST_APPEND");
-    let wanted = wanted.map_or(TRANSACTIONS, |text| text.parse().unwrap());
-    let server = Running::start(|_| {}).await;
-    let mut wire = Wire::session(server.address).await;
+    let mut left = wanted.map_or(TRANSACTIONS, |text| text.parse().unwrap());
+    let (address, server) = server_under_test().await;
+    while left > 0 {
+        let wanted = left.min(TRANSACTIONS_OF_A_TABLE);
+        over_one_table(address, wanted).await;
+        left -= wanted;
+    }
+    drop(server);
+}
+
+async fn over_one_table(address: SocketAddr, wanted: usize) {
+    let mut wire = Wire::session(address).await;
+    ask(&mut wire, "drop table if exists lists").await.unwrap();
     let made = "create table lists (k int primary key, v bigint[] not null)";
     ask(&mut wire, made).await.unwrap();
     let mut first = Transaction::default();
     let begun = reset(&mut wire, FIRST_MARKER, true, &mut first).await;
     begun.unwrap();
     let run = Arc::new(Run {
-        address: server.address,
+        address,
         values: AtomicI64::new(1),
         committed: AtomicUsize::new(0),
         wanted,

@@ -18,6 +18,16 @@ use tokio::time::timeout;
 /// Nothing in these tests takes longer, unless it is broken.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The server that THERMOCLINE_SERVER says (`127.0.0.1:5433`), a release build for a long run, say;
+/// else one of the test's own, which runs as long as it is held.
+pub async fn server_under_test() -> (SocketAddr, Option<Running>) {
+    if let Ok(address) = std::env::var("THERMOCLINE_SERVER") {
+        return (address.parse().expect("an address and a port"), None);
+    }
+    let server = Running::start(|_| {}).await;
+    (server.address, Some(server))
+}
+
 /// A running server; stops when told.
 pub struct Running {
     pub address: SocketAddr,
