@@ -188,6 +188,7 @@ impl Session {
             .chain(fixed)
             .collect();
         let mut settings = Settings::new(user, &fixed);
+        let refused = begin_with(&mut settings, &engine, user);
         for (name, value) in parameters {
             match name.as_str() {
                 "user" | "database" | "replication" => {}
@@ -206,6 +207,7 @@ impl Session {
             settings,
             account.clone(),
         ));
+        context.notices.lock().extend(refused);
         engine.sessions.enter(&context);
         let transaction = TransactionState::new(Arc::clone(&context.transaction));
         Ok(Self {
@@ -333,6 +335,20 @@ impl Drop for Session {
 }
 
 /// Whether the role may have one more session; and whether it is a superuser.
+/// Takes over what sessions of a role begin with; warnings of what is no longer accepted.
+fn begin_with(
+    settings: &mut Settings,
+    engine: &Engine,
+    user: &str,
+) -> Vec<(&'static str, SqlError)> {
+    let catalog = engine.db.catalog();
+    let authority = &catalog.authority;
+    let role = authority.role_by_name(user).map_or(0, |role| role.oid);
+    let begun = authority.settings_for(role);
+    let refused = begun.filter_map(|(name, value)| settings.begin_with(name, value).err());
+    refused.map(|error| ("WARNING", error)).collect()
+}
+
 fn admit(engine: &Engine, user: &str) -> Result<bool> {
     let catalog = engine.db.catalog();
     let Some(role) = catalog.authority.role_by_name(user) else {

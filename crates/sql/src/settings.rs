@@ -10,6 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::statement::IsolationLevel;
 use crate::styles::Styles;
 
+mod beginning;
 mod custom;
 mod looks;
 mod memory;

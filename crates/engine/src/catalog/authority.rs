@@ -320,6 +320,19 @@ impl Default for Rights {
     }
 }
 
+/// The sessions that settings are for: those of a role or of all (0), in the database or in any.
+/// The order is theirs at the start of a session, where the last one holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct SettingsOf {
+    /// The role; 0 for all.
+    pub role: u32,
+    /// In this database, which is the only one; said by ALTER DATABASE and IN DATABASE.
+    pub in_database: bool,
+}
+
+/// Settings by their names in lower case.
+pub type SessionSettings = BTreeMap<String, String>;
+
 /// Roles and rights. See the head of this file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "AuthorityImage", into = "AuthorityImage")]
@@ -328,6 +341,8 @@ pub struct Authority {
     pub roles: BTreeMap<u32, RoleDef>,
     /// Who is a member of what.
     pub memberships: Vec<Membership>,
+    /// What sessions begin with (ALTER ROLE … SET, ALTER DATABASE … SET).
+    pub settings: BTreeMap<SettingsOf, SessionSettings>,
     objects: BTreeMap<Object, Rights>,
 }
 
@@ -337,6 +352,8 @@ struct AuthorityImage {
     roles: Vec<RoleDef>,
     memberships: Vec<Membership>,
     objects: Vec<(Object, Rights)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    settings: Vec<(SettingsOf, SessionSettings)>,
 }
 
 impl From<AuthorityImage> for Authority {
@@ -344,6 +361,7 @@ impl From<AuthorityImage> for Authority {
         Self {
             roles: image.roles.into_iter().map(|r| (r.oid, r)).collect(),
             memberships: image.memberships,
+            settings: image.settings.into_iter().collect(),
             objects: image.objects.into_iter().collect(),
         }
         .with_predefined_roles()
@@ -356,6 +374,7 @@ impl From<Authority> for AuthorityImage {
             roles: authority.roles.into_values().collect(),
             memberships: authority.memberships,
             objects: authority.objects.into_iter().collect(),
+            settings: authority.settings.into_iter().collect(),
         }
     }
 }
@@ -366,6 +385,7 @@ impl Default for Authority {
         Self {
             roles: BTreeMap::from([(FIRST_ROLE_OID, RoleDef::first())]),
             memberships: Vec::new(),
+            settings: BTreeMap::new(),
             objects: BTreeMap::new(),
         }
         .with_predefined_roles()
@@ -398,6 +418,14 @@ impl Authority {
     #[must_use]
     pub fn is_predefined(role: u32) -> bool {
         PREDEFINED_ROLES.iter().any(|(oid, _)| *oid == role)
+    }
+
+    /// What a session of a role begins with, the weakest first: of all roles, of the database, of
+    /// the role, of the role in the database.
+    pub fn settings_for(&self, role: u32) -> impl Iterator<Item = (&String, &String)> {
+        let of = self.settings.iter();
+        let of = of.filter(move |(of, _)| of.role == 0 || of.role == role);
+        of.flat_map(|(_, values)| values)
     }
 
     /// The role of this name.

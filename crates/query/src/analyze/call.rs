@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::casts::Context;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
+use crate::functions::extension::is_of_extension;
 use crate::functions::{Function, POPULATING};
 use crate::tree::{Expr, ExprKind, FunctionCall, SortKey};
 use crate::types::domain::base;
@@ -33,6 +34,8 @@ impl Analyzer<'_> {
             [name] | ["pg_catalog", name] => *name,
             // Functions of the information schema are known by their names alone.
             ["information_schema", name] if name.starts_with("_pg_") => *name,
+            // A dump of PostgreSQL has those of extensions so.
+            ["public", name] if is_of_extension(name) => *name,
             [schema, name] => return self.call_of_schema(call, schema, name),
             _ => {
                 return Err(QueryError::new(

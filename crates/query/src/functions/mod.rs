@@ -13,6 +13,7 @@ mod date_format;
 mod date_part;
 mod encoding;
 mod enumeration;
+pub mod extension;
 mod float;
 mod format;
 mod integer;
@@ -418,6 +419,7 @@ static FAMILIES: &[&[Function]] = &[
     date_part::FUNCTIONS,
     encoding::FUNCTIONS,
     enumeration::FUNCTIONS,
+    extension::FUNCTIONS,
     float::FUNCTIONS,
     format::FUNCTIONS,
     integer::FUNCTIONS,

@@ -33,6 +33,7 @@ mod rights;
 mod role;
 mod schema;
 mod sequence;
+mod session_settings;
 mod tablespace;
 mod temporary;
 mod trigger;

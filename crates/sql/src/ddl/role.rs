@@ -21,6 +21,14 @@ impl Definition<'_> {
             RoleCommand::Alter { name, options } => self.alter_role(name, options).await?,
             RoleCommand::Rename { name, to } => self.rename_role(name, to).await?,
             RoleCommand::Drop { names, if_exists } => self.drop_roles(names, *if_exists).await?,
+            RoleCommand::Settings {
+                role,
+                database,
+                change,
+            } => {
+                let of = self.settings_of(role.as_deref(), database.as_deref())?;
+                self.change_settings(of, change).await?;
+            }
             RoleCommand::Members {
                 roles,
                 members,
@@ -237,6 +245,7 @@ impl Definition<'_> {
                 .with_hint("Change the owners and revoke the privileges first."));
             }
             authority.roles.remove(&oid);
+            authority.settings.retain(|of, _| of.role != oid);
             authority
                 .memberships
                 .retain(|m| m.role != oid && m.member != oid);
@@ -307,7 +316,7 @@ impl Definition<'_> {
     }
 }
 
-fn may_make_roles(actor: &Actor) -> Result<()> {
+pub(super) fn may_make_roles(actor: &Actor) -> Result<()> {
     let role = actor.authority().roles.get(&actor.role());
     match actor.is_superuser() || role.is_some_and(|role| role.create_role) {
         true => Ok(()),
@@ -366,7 +375,7 @@ fn is_md5(password: &str) -> bool {
 }
 
 /// 42939 for a role that the database needs as it is.
-fn not_predefined(oid: u32, name: &str) -> Result<()> {
+pub(super) fn not_predefined(oid: u32, name: &str) -> Result<()> {
     match Authority::is_predefined(oid) {
         true => Err(
             SqlError::new("42939", format!("role name \"{name}\" is reserved"))

@@ -31,6 +31,10 @@ pub(super) fn comment(statement: &CommentStmt) -> Result<Statement> {
         },
         ObjectType::OBJECT_SCHEMA => CommentObject::Schema(last(&mut name)),
         ObjectType::OBJECT_TYPE | ObjectType::OBJECT_DOMAIN => CommentObject::Type(name),
+        // What a dump says of an extension is known.
+        ObjectType::OBJECT_EXTENSION => {
+            return super::extension::unchanged("COMMENT", &last(&mut name));
+        }
         ObjectType::OBJECT_ROLE => CommentObject::Role(last(&mut name)),
         ObjectType::OBJECT_DATABASE => CommentObject::Database(last(&mut name)),
         other => {

@@ -11,7 +11,7 @@ use super::statement::{AlterSequence, CreateSchema, Ddl, Drop, Dropped, Missing,
 use super::table::{AlterOperation, altered};
 use super::user_type::{AlterType, TypeCommand};
 use super::view::{AlterView, ViewCommand};
-use super::{function, node, trigger, user_type};
+use super::{extension, function, node, trigger, user_type};
 use crate::error::{Result, SqlError};
 
 pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
@@ -43,6 +43,12 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
             })));
         }
         other => match missing(other) {
+            Some(missing) if other == ObjectType::OBJECT_EXTENSION => {
+                for name in names.iter().flatten() {
+                    extension::may_be_dropped(name)?;
+                }
+                Dropped::None(missing)
+            }
             Some(missing) => Dropped::None(missing),
             None => {
                 let message = format!("DROP {} is not supported", kind_of(other));

@@ -19,6 +19,7 @@ pub(crate) mod domain;
 mod drop;
 mod execute;
 mod explain;
+mod extension;
 mod footprint;
 pub(crate) mod function;
 pub(crate) mod grant;

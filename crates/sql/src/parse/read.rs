@@ -6,8 +6,8 @@ use thermocline_query::parse::Parsed;
 
 use super::statement::{Dropped, Statement};
 use super::{
-    comment, constraint, copy, cursor, domain, drop, execute, explain, function, grant, index,
-    lock, maintenance, query, refused, role, sequence, setting, table, table_as, tablespace,
+    comment, constraint, copy, cursor, domain, drop, execute, explain, extension, function, grant,
+    index, lock, maintenance, query, refused, role, sequence, setting, table, table_as, tablespace,
     transaction, trigger, user_type, view,
 };
 use crate::error::{Result, SqlError};
@@ -96,6 +96,12 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::AlterTableSpaceOptionsStmt(of) => tablespace::alter(of),
         Node::RenameStmt(of) => drop::rename(of)?,
         Node::AlterObjectSchemaStmt(of) => drop::set_schema(of)?,
+        Node::CreateExtensionStmt(of) => {
+            extension::create(of.extname().unwrap_or_default(), of.if_not_exists)?
+        }
+        Node::AlterExtensionStmt(of) => {
+            extension::unchanged("ALTER EXTENSION", of.extname().unwrap_or_default())?
+        }
         Node::CreateDomainStmt(of) => domain::create(of)?,
         Node::AlterDomainStmt(of) => domain::alter(of)?,
         Node::CreateEnumStmt(of) => user_type::create_enum(of),
@@ -103,12 +109,8 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::AlterEnumStmt(of) => user_type::alter_enum(of),
         Node::CreateFunctionStmt(_) => function::create(text),
         Node::CreateTrigStmt(of) => trigger::create(of)?,
-        Node::AlterRoleSetStmt(_) => {
-            return Err(SqlError::unsupported(
-                "settings of a role are not supported",
-                "Set them in each session, or for the server by ALTER SYSTEM.",
-            ));
-        }
+        Node::AlterRoleSetStmt(of) => role::set(of)?,
+        Node::AlterDatabaseSetStmt(of) => role::set_in_database(of)?,
         Node::CreateRangeStmt(_) => {
             return Err(SqlError::unsupported(
                 "range types are not supported",

@@ -41,7 +41,6 @@ fn instead_of(command: &str) -> &'static str {
         "POLICY" => "Make a view of the rows that a role may see, and grant that.",
         "RULE" => "Make a view, or send both statements in one transaction.",
         "AGGREGATE" => "Use an aggregate that is built in, or array_agg and a function.",
-        "EXTENSION" => "Leave it out; docs/reference/sql.md lists what is built in.",
         "DATABASE" => "Use a schema, or another data directory.",
         "STATISTICS" => "Leave it out: no statistics are needed.",
         "COLLATION" => "Leave it out: texts are compared by their bytes.",

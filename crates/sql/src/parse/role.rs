@@ -4,11 +4,12 @@
 use pg_raw_parse::Node;
 use pg_raw_parse::list::CastNodeList;
 use pg_raw_parse::nodes::{
-    AlterRoleStmt, CreateRoleStmt, DefElem, DropRoleStmt, GrantRoleStmt, RoleStmtType,
+    AlterDatabaseSetStmt, AlterRoleSetStmt, AlterRoleStmt, CreateRoleStmt, DefElem, DropRoleStmt,
+    GrantRoleStmt, RoleStmtType, VariableSetStmt,
 };
 
-use super::statement::{Ddl, Statement};
-use super::{node, place};
+use super::statement::{Ddl, Set, Statement};
+use super::{node, place, setting};
 use crate::error::{Result, SqlError};
 use crate::password::Secret;
 
@@ -43,6 +44,15 @@ pub enum RoleCommand {
         /// A missing one is passed over.
         if_exists: bool,
     },
+    /// ALTER ROLE … SET and RESET, ALTER DATABASE … SET and RESET.
+    Settings {
+        /// Whose sessions; none for all.
+        role: Option<String>,
+        /// In which database; none for any.
+        database: Option<String>,
+        /// What changes of what they begin with.
+        change: SettingChange,
+    },
     /// GRANT and REVOKE of roles.
     Members {
         /// The groups.
@@ -56,13 +66,27 @@ pub enum RoleCommand {
     },
 }
 
+/// A change of what sessions begin with.
+#[derive(Debug, Clone)]
+pub enum SettingChange {
+    /// SET name = values; no values: TO DEFAULT, or RESET.
+    One(String, Option<Vec<String>>),
+    /// RESET ALL
+    All,
+}
+
 impl RoleCommand {
     /// The command tag.
     #[must_use]
     pub fn tag(&self) -> &'static str {
         match self {
             Self::Create { .. } => "CREATE ROLE",
-            Self::Alter { .. } | Self::Rename { .. } => "ALTER ROLE",
+            Self::Settings {
+                role: None,
+                database: Some(_),
+                ..
+            } => "ALTER DATABASE",
+            Self::Alter { .. } | Self::Rename { .. } | Self::Settings { .. } => "ALTER ROLE",
             Self::Drop { .. } => "DROP ROLE",
             Self::Members { grant: true, .. } => "GRANT ROLE",
             Self::Members { grant: false, .. } => "REVOKE ROLE",
@@ -146,6 +170,38 @@ pub(super) fn alter(statement: &AlterRoleStmt, text: &str) -> Result<Statement> 
         },
         false => RoleCommand::Alter { name, options },
     }))
+}
+
+/// ALTER ROLE … SET; ALL is no role.
+pub(super) fn set(statement: &AlterRoleSetStmt) -> Result<Statement> {
+    Ok(command(RoleCommand::Settings {
+        role: statement.role().map(node::role),
+        database: statement.database().map(str::to_owned),
+        change: change(statement.setstmt())?,
+    }))
+}
+
+/// ALTER DATABASE … SET
+pub(super) fn set_in_database(statement: &AlterDatabaseSetStmt) -> Result<Statement> {
+    Ok(command(RoleCommand::Settings {
+        role: None,
+        database: statement.dbname().map(str::to_owned),
+        change: change(statement.setstmt())?,
+    }))
+}
+
+fn change(statement: Option<&VariableSetStmt>) -> Result<SettingChange> {
+    let statement = statement.ok_or_else(|| SqlError::internal("a setting of nothing"))?;
+    match setting::set(statement)? {
+        Statement::Set(Set { name, value, .. }) => Ok(SettingChange::One(name, value)),
+        Statement::Reset(name) => Ok(SettingChange::One(name, None)),
+        Statement::ResetAll => Ok(SettingChange::All),
+        _ => Err(SqlError::unsupported(
+            "SET TRANSACTION of a role is not supported",
+            "Set default_transaction_isolation, default_transaction_read_only or \
+             default_transaction_deferrable.",
+        )),
+    }
 }
 
 pub(super) fn drop(statement: &DropRoleStmt) -> Statement {

@@ -1,6 +1,7 @@
 //! What a parsed statement is. A query or a change of rows stays its text and PostgreSQL's tree of
 //! it; everything else has its own small type.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use parking_lot::Mutex;
@@ -359,7 +360,7 @@ pub struct Accepted {
     /// Its command tag.
     pub tag: &'static str,
     /// What to tell the client about it.
-    pub notice: Option<&'static str>,
+    pub notice: Option<Cow<'static, str>>,
     /// What it names, which must exist.
     pub named: Vec<Named>,
     /// 25001 inside a transaction block (VACUUM).

@@ -499,8 +499,8 @@ impl Session {
                 }
             }
         }
-        if let Some(notice) = command.notice {
-            self.notify(client, "NOTICE", &SqlError::new("00000", notice));
+        if let Some(notice) = &command.notice {
+            self.notify(client, "NOTICE", &SqlError::new("00000", notice.clone()));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use thermocline_engine::authority::PUBLIC_SCHEMA_OID;
 use thermocline_engine::comment::CommentOn;
+use thermocline_query::functions::extension::EXTENSIONS;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
@@ -65,7 +66,14 @@ fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_
         column: 0,
         text: "standard public schema",
     });
-    ours.chain(users).chain(standard)
+    let extensions = EXTENSIONS.iter().filter(move |_| !shared);
+    let extensions = extensions.map(|extension| Shown {
+        object: extension.oid,
+        catalog: "pg_extension",
+        column: 0,
+        text: extension.comment,
+    });
+    ours.chain(users).chain(standard).chain(extensions)
 }
 
 fn class(catalog: &str) -> Datum {

@@ -1,8 +1,10 @@
 //! What there is one of in a server: the database, the role, settings, access
 //! methods, languages, collations.
 
+use thermocline_engine::authority::{SessionSettings, SettingsOf};
 use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::tablespace::MEASURED;
+use thermocline_query::functions::extension::{EXTENSIONS, Extension};
 use thermocline_query::types::datetime::{unix_of, zone};
 use thermocline_values::value::Value;
 
@@ -24,6 +26,37 @@ pub(super) fn access_methods(relation: &Relation) -> Vec<Vec<Datum>> {
     .into_iter()
     .map(|(oid, name, kind)| filler.row([Datum::oid(oid), Datum::text(name), Datum::text(kind)]))
     .collect()
+}
+
+pub(super) fn extensions(relation: &Relation) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &["oid", "extname", "extowner", "extnamespace", "extversion"],
+    );
+    let row = |extension: &Extension| {
+        filler.row([
+            Datum::oid(extension.oid),
+            Datum::text(extension.name),
+            Datum::oid(oids::OWNER),
+            Datum::oid(oids::PG_CATALOG),
+            Datum::text(extension.version),
+        ])
+    };
+    EXTENSIONS.iter().map(row).collect()
+}
+
+pub(super) fn available_extensions(relation: &Relation) -> Vec<Vec<Datum>> {
+    let columns = ["name", "default_version", "installed_version", "comment"];
+    let filler = Filler::new(relation, &columns);
+    let row = |extension: &Extension| {
+        filler.row([
+            Datum::text(extension.name),
+            Datum::text(extension.version),
+            Datum::text(extension.version),
+            Datum::text(extension.comment),
+        ])
+    };
+    EXTENSIONS.iter().map(row).collect()
 }
 
 pub(super) fn databases(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
@@ -74,10 +107,12 @@ pub(super) fn roles(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
         ],
     );
     let roles = session.catalog.authority.roles.values();
+    // pg_authid has none.
+    let settings = relation.column("rolconfig");
     roles
         .map(|role| {
             let until = role.valid_until_us;
-            filler.row([
+            let mut row = filler.row([
                 Datum::oid(role.oid),
                 Datum::text(&role.name),
                 Datum::Bool(role.superuser),
@@ -91,9 +126,41 @@ pub(super) fn roles(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
                 until.map_or(Datum::Null, |until| {
                     Datum::Scalar(Value::TimestampTz(until))
                 }),
-            ])
+            ]);
+            if let Some(slot) = settings.and_then(|place| row.get_mut(place)) {
+                *slot = settings_of(session, role.oid);
+            }
+            row
         })
         .collect()
+}
+
+/// What sessions of a role begin with, in any database; NULL for nothing.
+fn settings_of(session: &SystemSession, role: u32) -> Datum {
+    let of = SettingsOf {
+        role,
+        in_database: false,
+    };
+    let settings = session.catalog.authority.settings.get(&of);
+    settings.map_or(Datum::Null, shown_settings)
+}
+
+fn shown_settings(settings: &SessionSettings) -> Datum {
+    let shown = |(name, value)| Datum::text(format!("{name}={value}"));
+    Datum::array(settings.iter().map(shown))
+}
+
+pub(super) fn session_settings(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["setdatabase", "setrole", "setconfig"]);
+    let settings = session.catalog.authority.settings.iter();
+    let row = |(of, settings): (&SettingsOf, &SessionSettings)| {
+        filler.row([
+            Datum::oid(if of.in_database { oids::DATABASE } else { 0 }),
+            Datum::oid(of.role),
+            shown_settings(settings),
+        ])
+    };
+    settings.map(row).collect()
 }
 
 /// Who is a member of what.
@@ -115,7 +182,13 @@ pub(super) fn memberships(relation: &Relation, session: &SystemSession) -> Vec<V
 pub(super) fn users(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
-        &["usename", "usesysid", "usecreatedb", "usesuper"],
+        &[
+            "usename",
+            "usesysid",
+            "usecreatedb",
+            "usesuper",
+            "useconfig",
+        ],
     );
     let roles = session.catalog.authority.roles.values();
     roles
@@ -126,6 +199,7 @@ pub(super) fn users(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
                 Datum::oid(role.oid),
                 Datum::Bool(role.create_database),
                 Datum::Bool(role.superuser),
+                settings_of(session, role.oid),
             ])
         })
         .collect()
