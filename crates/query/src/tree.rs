@@ -395,6 +395,26 @@ pub struct Relation {
     pub reader: Option<u32>,
 }
 
+/// What the column is called that has the numbers of a table's rows; nobody sees it.
+pub const ROW_NUMBER: &str = "row number";
+
+impl Relation {
+    /// Gives a table the numbers of its rows (`bigint`) as a column behind its own, if it has them
+    /// not yet; the column's place. No name leads to it, and no whole row has it.
+    pub fn number_rows(&mut self) -> usize {
+        let last = self.columns.last();
+        if !last.is_some_and(|column| column.is_dropped() && *column.name == *ROW_NUMBER) {
+            self.columns.push(Column {
+                name: Arc::from(ROW_NUMBER),
+                oid: 0,
+                modifier: -1,
+                origin: None,
+            });
+        }
+        self.columns.len() - 1
+    }
+}
+
 /// `TABLESAMPLE`
 #[derive(Clone, Debug)]
 pub struct Sample {

@@ -8,7 +8,7 @@ use pg_raw_parse::raw::SubLinkType;
 use super::Analyzer;
 use super::change_view::Through;
 use super::resolve::element_type;
-use super::scope::Clause;
+use super::scope::{Clause, SYSTEM_COLUMNS};
 use crate::casts::Context;
 use crate::change::Given;
 use crate::datum::Datum;
@@ -42,6 +42,11 @@ impl Assigned<'_> {
         let mut live = self.columns.iter().enumerate();
         let found = live.find(|(_, column)| !column.is_dropped() && *column.name == *name);
         found.map(|(place, _)| place).ok_or_else(|| {
+            if SYSTEM_COLUMNS.contains(&name) {
+                let message = format!("cannot assign to system column \"{name}\"");
+                return QueryError::unsupported(message, "Leave it out: the database knows it.")
+                    .at(target.location);
+            }
             QueryError::new(
                 "42703",
                 format!(

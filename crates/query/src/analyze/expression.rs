@@ -231,7 +231,7 @@ impl Analyzer<'_> {
                 if let Some(expr) = self.column(name, location)? {
                     return Ok(expr);
                 }
-                if let Some(expr) = self.open_system_column(name, location) {
+                if let Some(expr) = self.open_system_column(name, location)? {
                     return Ok(expr);
                 }
                 if let Some((item, up)) = self.item(None, name, location)? {

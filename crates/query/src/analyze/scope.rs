@@ -10,6 +10,12 @@ use crate::error::{QueryError, Result};
 use crate::tree::{CommonTable, Expr, ExprKind, Relation, RelationKind, Window};
 use crate::types::ids;
 
+/// The columns that PostgreSQL's tables have beside their own.
+pub(super) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+
+/// Relations of users are numbered from here on; catalogs have no rows with numbers.
+const FIRST_USER_OID: u32 = 16_384;
+
 /// The clause at hand, for what is not allowed in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Clause {
@@ -178,7 +184,7 @@ impl Analyzer<'_> {
 
     /// A column of an item, by name.
     pub(super) fn item_column(
-        &self,
+        &mut self,
         item: &Item,
         up: usize,
         name: &str,
@@ -194,33 +200,82 @@ impl Analyzer<'_> {
             expr.location = location;
             return Ok(Some(expr));
         }
-        Ok(self.system_column(item, up, name, location))
+        self.system_column(item, up, name, location)
     }
 
-    /// `tableoid` of a table. Other system columns do not exist here.
-    fn system_column(&self, item: &Item, up: usize, name: &str, location: i32) -> Option<Expr> {
-        let relation = item.relation?;
-        let level = &self.levels[self.levels.len() - 1 - up];
-        let RelationKind::Table(oid) = level.relations[relation].kind else {
-            return None;
+    /// A system column of a table: its number, or the place of a row, which is the row's number and
+    /// stays with it. Tables do not show the others, which tell of versions.
+    fn system_column(
+        &mut self,
+        item: &Item,
+        up: usize,
+        name: &str,
+        location: i32,
+    ) -> Result<Option<Expr>> {
+        let level = self.levels.len() - 1 - up;
+        let is_system = SYSTEM_COLUMNS.contains(&name);
+        let relation = item.relation.filter(|_| is_system).and_then(|relation| {
+            let of = self.levels[level].relations.get_mut(relation)?;
+            Some((relation, of))
+        });
+        let Some((relation, of)) = relation else {
+            return Ok(None);
         };
-        (name == "tableoid").then(|| {
-            let mut expr = Expr::constant(Datum::Oid(oid), ids::OID);
-            expr.location = location;
-            expr
-        })
+        let RelationKind::Table(oid) = of.kind else {
+            return Ok(None);
+        };
+        let mut expr = match name {
+            "tableoid" => Expr::constant(Datum::Oid(oid), ids::OID),
+            "ctid" if oid >= FIRST_USER_OID => {
+                let kind = ExprKind::Column {
+                    level: up,
+                    relation,
+                    column: of.number_rows(),
+                };
+                let number = Expr::new(kind, ids::INT8, location);
+                Expr::new(ExprKind::Relabel(Box::new(number)), ids::TID, location)
+            }
+            _ => {
+                return Err(QueryError::unsupported(
+                    format!(
+                        "system column \"{name}\" of table \"{}\" is not supported",
+                        of.alias
+                    ),
+                    "Keep a column of your own that each change of a row raises.",
+                )
+                .at(location));
+            }
+        };
+        expr.location = location;
+        Ok(Some(expr))
     }
 
-    /// `tableoid` without a table's name, where one table has it.
-    pub(super) fn open_system_column(&self, name: &str, location: i32) -> Option<Expr> {
-        let level = self.levels.last()?;
-        let mut found = level
-            .items
-            .iter()
-            .filter(|item| item.open)
-            .filter_map(|item| self.system_column(item, 0, name, location));
-        let first = found.next()?;
-        found.next().is_none().then_some(first)
+    /// A system column without a table's name.
+    ///
+    /// # Errors
+    /// 42702 where several tables have it.
+    pub(super) fn open_system_column(&mut self, name: &str, location: i32) -> Result<Option<Expr>> {
+        let Some(level) = self
+            .levels
+            .last()
+            .filter(|_| SYSTEM_COLUMNS.contains(&name))
+        else {
+            return Ok(None);
+        };
+        let open = level.items.iter().filter(|item| item.open);
+        let is_table = |item: &&Item| {
+            let relation = item.relation.and_then(|place| level.relations.get(place));
+            relation.is_some_and(|of| matches!(of.kind, RelationKind::Table(_)))
+        };
+        let tables: Vec<Item> = open.filter(is_table).cloned().collect();
+        match tables.as_slice() {
+            [] => Ok(None),
+            [table] => self.system_column(table, 0, name, location),
+            [first, ..] => match self.system_column(first, 0, name, location)? {
+                Some(_) => Err(ambiguous_column(name).at(location)),
+                None => Ok(None),
+            },
+        }
     }
 
     /// The row of an item.

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, ChargeKind, Table};
-use thermocline_query::tree::{Distinctness, Expr, ExprKind, RelationKind, Target};
+use thermocline_query::tree::{Distinctness, Expr, ExprKind, ROW_NUMBER, RelationKind, Target};
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
 
@@ -30,7 +30,7 @@ use crate::plan::{
 };
 use crate::stack;
 use crate::typed::TypedQuery;
-use crate::typed::row_number::{ROW_NUMBER, gives_rows, names_rows, numbered};
+use crate::typed::row_number::gives_rows;
 
 /// What a row's number takes while it is known to be locked, in bytes.
 const LOCKED_BYTES: u64 = 64;
@@ -65,8 +65,7 @@ impl Standing {
             && query.windows.is_empty()
             && query.distinct == Distinctness::All
             && !query.has_set_targets
-            && query.with.is_empty()
-            && !names_rows(&query, 0);
+            && query.with.is_empty();
         let waits = query.locks.iter().all(|lock| lock.wait == 0);
         if !is_plain || !waits {
             return None;
@@ -89,14 +88,14 @@ impl Standing {
                 return None;
             };
             let table = typed.tables.iter().find(|table| table.oid == oid)?;
-            if relation.columns.len() != table.columns.len() {
+            let number = relation.number_rows();
+            if number != table.columns.len() {
                 return None;
             }
-            numbered(relation);
             let kind = ExprKind::Column {
                 level: 0,
                 relation: place,
-                column: table.columns.len(),
+                column: number,
             };
             query.targets.push(Target {
                 expr: Expr::new(kind, DataType::BigInt.oid(), -1),

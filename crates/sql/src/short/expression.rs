@@ -145,11 +145,21 @@ impl<'a> Lowering<'a> {
     /// What keeps the row from giving it.
     fn obstacle(&self, expr: &tree::Expr) -> Option<&'static str> {
         not_of_a_row(expr).or_else(|| {
-            let other = expr.any(&mut |expr| {
-                matches!(expr.kind, ExprKind::Column { relation, column, .. }
-                    if self.column(relation, column).is_none())
+            let mut other = None;
+            expr.any(&mut |expr| {
+                if let ExprKind::Column {
+                    relation, column, ..
+                } = expr.kind
+                    && self.column(relation, column).is_none()
+                {
+                    other = Some(match self.column(relation, 0) {
+                        Some(_) => "ctid",
+                        None => "another table's column",
+                    });
+                }
+                other.is_some()
             });
-            other.then_some("another table's column")
+            other
         })
     }
 

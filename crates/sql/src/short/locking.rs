@@ -17,7 +17,7 @@ use crate::plan::{
     KeyLock, LockMode, LockedRows, LockingRead, RowLock, ShortPlan, locking, row_numbered,
     source_by_key,
 };
-use crate::typed::row_number::{gives_rows, names_rows, numbered};
+use crate::typed::row_number::gives_rows;
 
 impl Planner<'_> {
     /// The plan of a query that may lock rows, none of which is within another of its queries.
@@ -138,17 +138,7 @@ impl Planner<'_> {
                 plan: locking(source, lock),
             });
         }
-        if names_rows(query, 0) {
-            return Err(SqlError::unsupported(
-                format!(
-                    "a whole row beside FOR UPDATE of table \"{}\", which has no primary key, is not supported",
-                    table.name
-                ),
-                "Name the columns, or give the table a primary key.",
-            ));
-        }
-        let number = table.columns.len();
-        numbered(&mut query.relations[relation]);
+        let number = query.relations[relation].number_rows();
         query.targets.push(column(number, DataType::BigInt));
         Ok(KeyLock {
             key: vec![DataType::BigInt],

@@ -3,12 +3,12 @@
 //! changed by its key. Rows of a table without one are found by their numbers.
 
 use crate::typed::held;
-use crate::typed::row_number::{gives_rows, names_rows, numbered};
+use crate::typed::row_number::gives_rows;
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_query::change::Given;
-use thermocline_query::tree::{self, ExprKind, Query, Target};
+use thermocline_query::tree::{self, ExprKind, Query, Relation, Target};
 use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_values::types::DataType;
 
@@ -377,14 +377,7 @@ impl Changer<'_, '_> {
         Ok(match key {
             Key::Columns(columns) => columns.len(),
             Key::Row => {
-                // Its own names of whole rows are spelled out.
-                if names_rows(query, 1) {
-                    return Err(SqlError::unsupported(
-                        "a whole row in a change of a table without a primary key is not supported",
-                        "Name the columns, or give the table a primary key.",
-                    ));
-                }
-                query.relations.first_mut().map(numbered);
+                query.relations.first_mut().map(Relation::number_rows);
                 1
             }
         })

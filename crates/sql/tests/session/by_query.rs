@@ -530,9 +530,8 @@ fn rows_without_a_key_are_found_by_their_numbers() {
         "DELETE 5"
     );
     assert_eq!(all(&mut client), ["2|220|b"]);
-    let error =
-        client.error("delete from t where exists (select from o p (a, b) where t is not null)");
-    assert!(error.starts_with("0A000"), "{error}");
+    let whole = "delete from t where exists (select from o p (a, b) where t is null)";
+    assert_eq!(client.tag(whole), "DELETE 0");
     let explained = client
         .rows("explain delete from t using o where o.t = t.id")
         .join("\n");

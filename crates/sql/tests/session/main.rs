@@ -55,6 +55,7 @@ mod slow_rows;
 mod small_statements;
 mod statements;
 mod styles;
+mod system_columns;
 mod table_as;
 mod tablespaces;
 mod temporary;
