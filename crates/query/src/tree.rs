@@ -389,8 +389,6 @@ pub struct Relation {
     pub alias: Arc<str>,
     /// Its columns under the names that the query gives them.
     pub columns: Vec<Column>,
-    /// `TABLESAMPLE`, and only a share of its rows.
-    pub sample: Option<Sample>,
     /// The role by whose rights it is read, where that is not the session's: a view's owner.
     pub reader: Option<u32>,
 }
@@ -413,17 +411,6 @@ impl Relation {
         }
         self.columns.len() - 1
     }
-}
-
-/// `TABLESAMPLE`
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// Rows one by one (BERNOULLI), else blocks (SYSTEM).
-    pub by_row: bool,
-    /// The share, in percent.
-    pub percent: Expr,
-    /// The seed.
-    pub seed: Option<Expr>,
 }
 
 /// How two sides are joined.

@@ -92,12 +92,6 @@ impl Lowerer<'_> {
             .relations
             .get(place)
             .ok_or_else(|| contradiction("a relation that is not there"))?;
-        if relation.sample.is_some() {
-            return Err(QueryError::unsupported(
-                "TABLESAMPLE is not supported",
-                "Use WHERE random() < share.",
-            ));
-        }
         let refs = self.tree_refs(query, &From::Relation(place));
         let (rel, columns) = match &relation.kind {
             RelationKind::Table(oid) => {

@@ -367,7 +367,6 @@ fn column_of_query(query: Query, at: usize, location: i32) -> Expr {
             kind: RelationKind::Subquery(Box::new(query), false),
             alias: "s".into(),
             columns,
-            sample: None,
             reader: None,
         }],
         from: vec![From::Relation(0)],

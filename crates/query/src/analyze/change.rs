@@ -250,7 +250,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Table(stored.oid),
             alias: Arc::from(alias),
             columns: stored.columns.clone(),
-            sample: None,
             reader: None,
         };
         let schema = (!hidden).then(|| Arc::clone(&stored.schema));
@@ -516,7 +515,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Subquery(Box::new(query), false),
             alias: Arc::from("source"),
             columns: shown,
-            sample: None,
             reader: None,
         };
         let (columns, given) = self.gathered(&targets, given, changed)?;
@@ -621,7 +619,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Table(changed.table),
             alias: Arc::from("excluded"),
             columns: changed.columns.clone(),
-            sample: None,
             reader: None,
         };
         let (_, item) = self.add_relation(excluded, None);

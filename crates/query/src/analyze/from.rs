@@ -53,11 +53,7 @@ impl Analyzer<'_> {
             Node::RangeSubselect(range) => self.subselect(range),
             Node::RangeFunction(range) => self.functions(range),
             Node::JoinExpr(join) => self.join(join),
-            Node::RangeTableSample(sample) => Err(QueryError::unsupported(
-                "TABLESAMPLE is not supported",
-                "Use WHERE random() < share.",
-            )
-            .at(sample.location)),
+            Node::RangeTableSample(sample) => self.sampled(sample),
             _ => Err(QueryError::unsupported(
                 "XMLTABLE and JSON_TABLE are not supported",
                 "Use jsonb_path_query or jsonb_to_recordset; read XML in the application.",
@@ -101,7 +97,7 @@ impl Analyzer<'_> {
         (place, item)
     }
 
-    fn table(&mut self, range: &RangeVar) -> Result<(From, Vec<Item>)> {
+    pub(super) fn table(&mut self, range: &RangeVar) -> Result<(From, Vec<Item>)> {
         let name = range.relname().unwrap_or_default();
         let schema = range.schemaname();
         let alias = range.alias();
@@ -127,7 +123,6 @@ impl Analyzer<'_> {
                 kind: RelationKind::Common { level, place },
                 alias: Arc::from(shown),
                 columns: renamed(columns, alias, shown)?,
-                sample: None,
                 reader: None,
             };
             let (place, item) = self.add_relation(relation, None);
@@ -162,7 +157,6 @@ impl Analyzer<'_> {
             kind,
             alias: Arc::from(shown),
             columns: renamed(stored.columns, alias, shown)?,
-            sample: None,
             reader: stored.reader,
         };
         let (place, item) = self.add_relation(relation, (!hidden).then_some(stored.schema));
@@ -217,7 +211,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Subquery(Box::new(query), lateral),
             alias: Arc::from(shown),
             columns,
-            sample: None,
             reader: None,
         };
         let (place, item) = self.add_relation(relation, None);

@@ -77,7 +77,6 @@ impl Analyzer<'_> {
             },
             alias: Arc::from(shown.as_str()),
             columns: renamed(columns, alias, &shown)?,
-            sample: None,
             reader: None,
         };
         let (place, item) = self.add_relation(relation, None);
@@ -113,7 +112,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Subquery(Box::new(query), true),
             alias: Arc::from(shown),
             columns: renamed(columns, alias, shown)?,
-            sample: None,
             reader: None,
         };
         let (place, item) = self.add_relation(relation, None);
@@ -146,7 +144,6 @@ impl Analyzer<'_> {
             },
             alias: Arc::from(shown),
             columns: renamed(columns, alias, shown)?,
-            sample: None,
             reader: None,
         };
         let (place, item) = self.add_relation(relation, None);

@@ -36,7 +36,6 @@ pub(super) fn around(query: Query) -> Query {
             kind: RelationKind::Subquery(Box::new(query), true),
             alias: Arc::from("body"),
             columns,
-            sample: None,
             reader: None,
         }],
         from: vec![From::Relation(0)],
@@ -82,7 +81,6 @@ pub(super) fn over_arguments(mut query: Query, arguments: &[Expr], strict: bool)
                 origin: None,
             })
             .collect(),
-        sample: None,
         reader: None,
     };
     let is_given = |argument: &Expr| {

@@ -38,6 +38,7 @@ mod order;
 mod recursion;
 mod resolve;
 mod row_columns;
+mod sample;
 mod scalar;
 mod scope;
 mod search_cycle;

@@ -14,7 +14,7 @@ use crate::types::ids;
 pub(super) const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
 
 /// Relations of users are numbered from here on; catalogs have no rows with numbers.
-const FIRST_USER_OID: u32 = 16_384;
+pub(super) const FIRST_USER_OID: u32 = 16_384;
 
 /// The clause at hand, for what is not allowed in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -422,7 +422,6 @@ fn wrap(query: &mut Query, relation: usize, side: Side, given: &[Column], filter
             kind,
             alias: Arc::clone(&outer.alias),
             columns,
-            sample: None,
             reader: None,
         }],
         from: vec![From::Relation(0)],

@@ -340,7 +340,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Values(rows, lateral),
             alias: Arc::from("*VALUES*"),
             columns,
-            sample: None,
             reader: None,
         };
         let (place, item) = self.add_relation(relation, None);

@@ -169,7 +169,6 @@ impl Analyzer<'_> {
             kind: RelationKind::Subquery(Box::new(query), false),
             alias: Arc::from(format!("*SELECT* {}", place + 1)),
             columns: columns.clone(),
-            sample: None,
             reader: None,
         };
         self.level().relations.push(relation);

@@ -27,6 +27,7 @@ mod numeric;
 mod oid;
 mod pattern;
 mod record;
+pub(crate) mod sample;
 mod send;
 mod server;
 mod set;
@@ -433,6 +434,7 @@ static FAMILIES: &[&[Function]] = &[
     oid::FUNCTIONS,
     pattern::FUNCTIONS,
     record::FUNCTIONS,
+    sample::FUNCTIONS,
     send::FUNCTIONS,
     server::administration::FUNCTIONS,
     server::catalog::FUNCTIONS,

@@ -143,7 +143,6 @@ fn unnested(first: usize, columns: &[Column]) -> Result<Query> {
             },
             alias: Arc::from("given"),
             columns: arrays,
-            sample: None,
             reader: None,
         }],
         from: vec![From::Relation(0)],

@@ -20,9 +20,6 @@ fn below(query: &Query) -> Option<&Query> {
     let ([of], [From::Relation(0)]) = (query.relations.as_slice(), query.from.as_slice()) else {
         return None;
     };
-    if of.sample.is_some() {
-        return None;
-    }
     let inner = match (&of.kind, query.with.as_slice()) {
         (RelationKind::Subquery(inner, false), []) => &**inner,
         (RelationKind::Common { level: 0, place: 0 }, [common]) => {

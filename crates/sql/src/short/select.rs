@@ -58,9 +58,6 @@ impl Planner<'_> {
 
     /// The table that a relation is.
     pub(super) fn table_below(&self, of: &Relation) -> std::result::Result<Arc<Table>, Reason> {
-        if of.sample.is_some() {
-            return Err(Reason::Form("TABLESAMPLE"));
-        }
         match of.kind {
             RelationKind::Table(oid) => {
                 let table = self.context.catalog.table(oid).cloned();

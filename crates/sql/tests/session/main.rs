@@ -57,6 +57,7 @@ mod statements;
 mod styles;
 mod system_columns;
 mod table_as;
+mod table_samples;
 mod tablespaces;
 mod temporary;
 mod transactions;

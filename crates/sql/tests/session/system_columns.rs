@@ -59,6 +59,26 @@ fn rows_are_told_apart_and_changed_by_their_places() {
 }
 
 #[test]
+fn rows_of_column_tables_have_places_too() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key, v text) using columns");
+    client.tag("insert into t select n, 'v' || n from generate_series(1, 500) n");
+    for evicted in [false, true] {
+        if evicted {
+            client.tag("call thermocline.evict('t', 1000000000)");
+        }
+        let places = "select count(*), count(distinct ctid) from t";
+        assert_eq!(client.rows(places), ["500|500"]);
+        let place = client.rows("select ctid from t where v = 'v77'").concat();
+        let by_place = format!("select id from t where ctid = '{place}'");
+        assert_eq!(client.rows(&by_place), ["77"]);
+    }
+    let few = "delete from t where ctid in (select ctid from t where id > 490)";
+    assert_eq!(client.tag(few), "DELETE 10");
+}
+
+#[test]
 fn what_there_is_not_is_said() {
     let server = Server::new();
     let mut client = server.connect();
