@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, TableScanBuilder};
-use thermocline_query::error::{QueryError, Result};
+use thermocline_query::error::Result;
 use thermocline_query::tree::{Column, Expr, ExprKind, From, Query, Relation, RelationKind};
 use thermocline_query::types::ids;
 

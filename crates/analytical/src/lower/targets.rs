@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thermocline_query::datum::Datum;
 use thermocline_query::error::Result;
 use thermocline_query::tree::{Distinctness, Expr, ExprKind, Query};
 
@@ -34,19 +35,37 @@ fn take_innermost(expr: &mut Expr, take: &mut dyn FnMut(Expr) -> usize) {
     expr.kind = bound_column(id, expr.oid).kind;
 }
 
-/// The targets that are computed when the rows are in order, and only of those that LIMIT leaves:
-/// as in PostgreSQL those that change from call to call, such as `nextval`. None of them is asked
-/// by ORDER BY or DISTINCT.
+/// Of so many rows, or fewer, that LIMIT leaves, targets are computed when they are left: what is
+/// carried until then is wider than what is computed of it.
+const LATE_ROWS_MAX: i64 = 10_000;
+
+/// The targets that are computed when the rows are in order, and only of those that LIMIT leaves.
+/// None of them is asked by ORDER BY or DISTINCT. As in PostgreSQL they are those that change from
+/// call to call, such as `nextval`; and what is computed at all where LIMIT leaves few rows: it need
+/// not be computed of the others, and cannot fail for them.
 fn late_targets(query: &Query, exprs: &[Expr]) -> Vec<usize> {
     let ordered = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
     if !ordered || query.distinct != Distinctness::All {
         return Vec::new();
     }
+    let few = query.offset.is_none() && leaves_few(query);
     let late = exprs.iter().enumerate().filter(|(at, expr)| {
         let asked = query.order.iter().any(|order| order.target == *at);
-        !asked && is_volatile(expr)
+        !asked && (is_volatile(expr) || few && is_computed(expr))
     });
     late.map(|(at, _)| at).collect()
+}
+
+fn leaves_few(query: &Query) -> bool {
+    let limit = query.limit.as_ref().map(|limit| &limit.kind);
+    matches!(limit, Some(ExprKind::Constant(Datum::Int8(rows))) if *rows <= LATE_ROWS_MAX)
+}
+
+fn is_computed(expr: &Expr) -> bool {
+    !matches!(
+        expr.kind,
+        ExprKind::Column { .. } | ExprKind::Constant(_) | ExprKind::Parameter(_)
+    )
 }
 
 /// The columns of the targets that are shown, as far as they are there.

@@ -157,10 +157,15 @@ fn bytes(value: &Datum) -> &[u8] {
     }
 }
 
+/// Its name without capitals and hyphens: `SHA-1` is `sha1`.
+fn algorithm(name: &str) -> String {
+    name.replace('-', "").to_ascii_lowercase()
+}
+
 fn digest(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let data = bytes(&a[0]);
     let made = |digest: &[u8]| Ok(Datum::bytes(digest));
-    match a[1].as_text().to_ascii_lowercase().as_str() {
+    match algorithm(a[1].as_text()).as_str() {
         "md5" => made(&Md5::digest(data)),
         "sha1" => made(&Sha1::digest(data)),
         "sha224" => made(&Sha224::digest(data)),
@@ -173,7 +178,7 @@ fn digest(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 
 fn hmac(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let (data, key) = (bytes(&a[0]), bytes(&a[1]));
-    match a[2].as_text().to_ascii_lowercase().as_str() {
+    match algorithm(a[2].as_text()).as_str() {
         "md5" => keyed::<Hmac<Md5>>(data, key),
         "sha1" => keyed::<Hmac<Sha1>>(data, key),
         "sha224" => keyed::<Hmac<Sha224>>(data, key),

@@ -165,8 +165,13 @@ impl Wire {
 
     /// A session of `postgres`, here or on a PostgreSQL.
     pub async fn session(address: SocketAddr) -> Self {
+        Self::of_database(address, "postgres").await
+    }
+
+    /// A session of `postgres` in a database.
+    pub async fn of_database(address: SocketAddr, database: &str) -> Self {
         let mut wire = Self::connect(address).await;
-        wire.startup(3 << 16, &[("user", "postgres"), ("database", "postgres")])
+        wire.startup(3 << 16, &[("user", "postgres"), ("database", database)])
             .await;
         wire.until(b'Z').await;
         wire

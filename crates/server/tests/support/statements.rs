@@ -363,8 +363,13 @@ impl Round {
         };
         let condition = self.random.condition(1);
         let from = self.tables[table].name;
+        // Which of equal numerics a group shows is nobody's promise.
+        let shown = match by {
+            "n" => "trim_scale(n)",
+            by => by,
+        };
         format!(
-            "select {by} as g, {aggregation} from {from} where {condition} \
+            "select {shown} as g, {aggregation} from {from} where {condition} \
              group by {by}{having} order by g"
         )
     }

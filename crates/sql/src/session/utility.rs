@@ -628,6 +628,11 @@ impl Session {
                 .and_then(|planned| planned.columns.clone()),
             Some(Statement::Call(call)) => self.call_columns(call, &prepared.declared)?,
             Some(Statement::Execute { name, .. }) => self.statements.known_columns(name)?,
+            Some(Statement::Show(name)) => {
+                // A name that is none is an error already here.
+                self.shown(name)?;
+                command_columns(&Statement::Show(name.clone())).map(Arc::from)
+            }
             Some(statement) => command_columns(statement).map(Arc::from),
             None => None,
         })

@@ -69,7 +69,7 @@ fn their_functions_give_what_postgresqls_give() {
             "2ed6657d-e927-568b-95e1-2665a8aea6a2|773536a8-4b7b-383d-9106-697d4d366254",
         ),
         (
-            "select encode(digest('abc', 'SHA1'), 'hex'), encode(digest('\\x616263'::bytea, 'md5'), 'hex')",
+            "select encode(digest('abc', 'SHA-1'), 'hex'), encode(digest('\\x616263'::bytea, 'md5'), 'hex')",
             "a9993e364706816aba3e25717850c26c9cd0d89d|900150983cd24fb0d6963f7d28e17f72",
         ),
         (

@@ -35,6 +35,34 @@ fn what_changes_from_call_to_call_is_computed_of_ordered_rows_that_limit_leaves(
 }
 
 #[test]
+fn what_few_rows_show_is_computed_of_these_alone() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key, v int)");
+    client.tag("insert into t select n, n % 5 from generate_series(1, 100) n");
+    client.tag("set thermocline.path = analytical");
+    // Row 90 would divide by zero.
+    let shown = "10 / (id - 90)";
+    assert_eq!(
+        client.rows(&format!("select id, {shown} from t order by id limit 2")),
+        ["1|0", "2|0"]
+    );
+    assert_eq!(
+        client.rows("select v, 10 / (max(id) - 96) from t group by v order by v limit 1"),
+        ["0|2"]
+    );
+    for all in [
+        format!("select id, {shown} from t order by id"),
+        format!("select id, {shown} as s from t order by s limit 2"),
+        format!("select distinct v, {shown} from t order by v limit 2"),
+        format!("select id, {shown} from t order by id desc limit 20"),
+    ] {
+        let error = client.error(&all);
+        assert!(error.starts_with("22012"), "{all}: {error}");
+    }
+}
+
+#[test]
 fn a_row_of_values_may_give_several_and_take_whole_rows() {
     let server = Server::new();
     let mut client = server.connect();
