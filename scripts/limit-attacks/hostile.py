@@ -270,7 +270,7 @@ def main():
     stop, most, told = multiprocessing.Event(), multiprocessing.Value("Q", 0), multiprocessing.Value("Q", 0)
     latencies, answers = multiprocessing.Manager().list(), multiprocessing.Queue()
     beside = [
-        multiprocessing.Process(target=sample, args=(server.pid, stop, most)),
+        multiprocessing.Process(target=sample, args=(server.pid, stop, most, limit)),
         multiprocessing.Process(target=behave, args=(arguments.port, stop, latencies)),
         multiprocessing.Process(target=ledger, args=(arguments.port, stop, told)),
     ]

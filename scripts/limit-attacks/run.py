@@ -46,11 +46,18 @@ class Group:
                 time.sleep(0.1)
 
 
-def sample(pid, stop, most):
+def sample(pid, stop, most, limit=float("inf")):
+    """The most that the process has resident; what it is of is told where it goes beyond the limit."""
+    begin = time.time()
     while not stop.is_set():
         try:
             with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
-                most.value = max(most.value, int(statm.read().split()[1]) * PAGE)
+                resident = int(statm.read().split()[1]) * PAGE
+            if resident > max(most.value, limit):
+                with open(f"/proc/{pid}/status", encoding="ascii") as status:
+                    parts = " ".join(line.strip() for line in status if line.startswith(("Rss", "Threads")))
+                print(f"  {resident / MB:.1f} MB after {time.time() - begin:.1f} s: {' '.join(parts.split())}", file=sys.stderr)
+            most.value = max(most.value, resident)
         except OSError:
             return
         time.sleep(0.01)

@@ -14,6 +14,7 @@
 //! | `ending` | joins end with their statement |
 //! | `nulls_equal` | keeps joins of which NULL equals NULL from rules that mix them with others |
 //! | `lower` | from the query tree to the plan |
+//! | `projections_down` | what is computed stays above filters and limits |
 //! | `join_order`, `cardinality` | the order of inner joins, and how many rows a plan gives |
 //! | `pushed` | what a filter asks of single columns, for scans |
 //! | `run` | from the plan to rows |
@@ -33,6 +34,7 @@ pub mod lower;
 mod nulls_equal;
 pub mod numeric_view;
 pub mod operators;
+mod projections_down;
 pub mod pushed;
 pub mod run;
 pub mod sort_key;

@@ -36,6 +36,7 @@ use crate::join_order::JoinOrder;
 use crate::lower::Lowered;
 use crate::nulls_equal::Unseen;
 use crate::operators::Planner;
+use crate::projections_down::{ProjectionsDown, REPLACED};
 
 #[derive(Debug)]
 struct WithOperators;
@@ -79,6 +80,9 @@ pub fn session(
     last: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
 ) -> SessionState {
     let mut physical = PhysicalOptimizer::new().rules;
+    for rule in physical.iter_mut().filter(|rule| rule.name() == REPLACED) {
+        *rule = Arc::new(ProjectionsDown);
+    }
     physical.extend(last);
     let mut config = config.with_information_schema(false);
     let options = config.options_mut();

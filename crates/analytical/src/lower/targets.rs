@@ -6,6 +6,7 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::Result;
 use thermocline_query::tree::{Distinctness, Expr, ExprKind, Query};
 
+use super::query::has_query;
 use super::{Lowerer, Rel};
 use crate::evaluate::{as_column, column as bound_column, columns_of};
 use crate::operators::generate::{Generate, Source};
@@ -43,22 +44,16 @@ const LATE_ROWS_MAX: i64 = 10_000;
 /// None of them is asked by ORDER BY or DISTINCT. As in PostgreSQL they are those that change from
 /// call to call, such as `nextval`; and what is computed at all where LIMIT leaves few rows: it need
 /// not be computed of the others, and cannot fail for them.
-fn late_targets(query: &Query, exprs: &[Expr]) -> Vec<usize> {
+fn late_targets(query: &Query, exprs: &[Expr], few: bool) -> Vec<usize> {
     let ordered = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
     if !ordered || query.distinct != Distinctness::All {
         return Vec::new();
     }
-    let few = query.offset.is_none() && leaves_few(query);
     let late = exprs.iter().enumerate().filter(|(at, expr)| {
         let asked = query.order.iter().any(|order| order.target == *at);
         !asked && (is_volatile(expr) || few && is_computed(expr))
     });
     late.map(|(at, _)| at).collect()
-}
-
-fn leaves_few(query: &Query) -> bool {
-    let limit = query.limit.as_ref().map(|limit| &limit.kind);
-    matches!(limit, Some(ExprKind::Constant(Datum::Int8(rows))) if *rows <= LATE_ROWS_MAX)
 }
 
 fn is_computed(expr: &Expr) -> bool {
@@ -76,6 +71,16 @@ fn shown_columns(query: &Query, ids: &[Option<usize>]) -> Vec<usize> {
 }
 
 impl Lowerer<'_> {
+    /// Whether LIMIT is known to leave few rows.
+    fn leaves_few(&mut self, query: &Query) -> bool {
+        let limit = query.limit.as_ref().filter(|limit| !has_query(limit));
+        let Some(Ok(limit)) = limit.map(|limit| self.bind(limit)) else {
+            return false;
+        };
+        columns_of([&limit]).is_empty()
+            && matches!(self.constant(&limit), Ok(Datum::Int8(rows)) if rows <= LATE_ROWS_MAX)
+    }
+
     /// The rest of a query: its result's columns, which of equal rows, their order and how many.
     pub(super) fn results(
         &mut self,
@@ -102,7 +107,7 @@ impl Lowerer<'_> {
         let mut ids: Vec<Option<usize>> = vec![None; exprs.len()];
         let late = match sets {
             true => Vec::new(),
-            false => late_targets(query, &exprs),
+            false => late_targets(query, &exprs, self.leaves_few(query)),
         };
         rel = self.computed(rel, &exprs, &mut ids, &late)?;
         if first {
@@ -128,7 +133,7 @@ impl Lowerer<'_> {
             true => Vec::new(),
             false => self.order_keys(query, &ids),
         };
-        if !late.is_empty() && query.offset.is_some() {
+        if query.offset.is_some() && late.iter().any(|at| is_volatile(&exprs[*at])) {
             // They are computed of the rows that OFFSET passes over, too.
             rel = self.ordered(rel, &std::mem::take(&mut keys))?;
             rel = self.computed(rel, &exprs, &mut ids, &[])?;

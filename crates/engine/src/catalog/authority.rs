@@ -286,6 +286,22 @@ impl Object {
     }
 }
 
+impl Object {
+    /// The grants on an object of which nothing was said.
+    pub(crate) fn built_in_grants(&self, owner: u32) -> Vec<Grant> {
+        let grant = |grantee: u32, privileges: Privileges| Grant {
+            grantee,
+            grantor: owner,
+            privileges,
+            grantable: Privileges::NONE,
+        };
+        let public = self.public_privileges();
+        let public = (!public.is_empty()).then(|| grant(PUBLIC, public));
+        let own = grant(owner, self.all_privileges());
+        public.into_iter().chain([own]).collect()
+    }
+}
+
 /// What one role was granted by another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Grant {
@@ -330,6 +346,32 @@ pub struct SettingsOf {
     pub in_database: bool,
 }
 
+/// The kinds of objects that have defaults.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum DefaultsKind {
+    /// Tables and views.
+    Table,
+    /// Sequences.
+    Sequence,
+    /// Functions and procedures.
+    Function,
+    /// Types and domains.
+    Type,
+    /// Schemas.
+    Schema,
+}
+
+/// Which new objects defaults are for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct DefaultsOf {
+    /// Who makes them.
+    pub role: u32,
+    /// The object id of the schema that they are made in; None: any.
+    pub schema: Option<u32>,
+    /// Their kind.
+    pub kind: DefaultsKind,
+}
+
 /// Settings by their names in lower case.
 pub type SessionSettings = BTreeMap<String, String>;
 
@@ -343,6 +385,8 @@ pub struct Authority {
     pub memberships: Vec<Membership>,
     /// What sessions begin with (ALTER ROLE … SET, ALTER DATABASE … SET).
     pub settings: BTreeMap<SettingsOf, SessionSettings>,
+    /// What new objects are granted by themselves (ALTER DEFAULT PRIVILEGES).
+    pub defaults: BTreeMap<DefaultsOf, Vec<Grant>>,
     objects: BTreeMap<Object, Rights>,
 }
 
@@ -354,6 +398,8 @@ struct AuthorityImage {
     objects: Vec<(Object, Rights)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     settings: Vec<(SettingsOf, SessionSettings)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    defaults: Vec<(DefaultsOf, Vec<Grant>)>,
 }
 
 impl From<AuthorityImage> for Authority {
@@ -362,6 +408,7 @@ impl From<AuthorityImage> for Authority {
             roles: image.roles.into_iter().map(|r| (r.oid, r)).collect(),
             memberships: image.memberships,
             settings: image.settings.into_iter().collect(),
+            defaults: image.defaults.into_iter().collect(),
             objects: image.objects.into_iter().collect(),
         }
         .with_predefined_roles()
@@ -375,6 +422,7 @@ impl From<Authority> for AuthorityImage {
             memberships: authority.memberships,
             objects: authority.objects.into_iter().collect(),
             settings: authority.settings.into_iter().collect(),
+            defaults: authority.defaults.into_iter().collect(),
         }
     }
 }
@@ -386,6 +434,7 @@ impl Default for Authority {
             roles: BTreeMap::from([(FIRST_ROLE_OID, RoleDef::first())]),
             memberships: Vec::new(),
             settings: BTreeMap::new(),
+            defaults: BTreeMap::new(),
             objects: BTreeMap::new(),
         }
         .with_predefined_roles()
@@ -528,24 +577,7 @@ impl Authority {
         if let Some(grants) = rights.and_then(|rights| rights.grants.as_ref()) {
             return grants.clone();
         }
-        let owner = self.owner(object);
-        let public = object.public_privileges();
-        let mut grants = Vec::with_capacity(2);
-        if !public.is_empty() {
-            grants.push(Grant {
-                grantee: PUBLIC,
-                grantor: owner,
-                privileges: public,
-                grantable: Privileges::NONE,
-            });
-        }
-        grants.push(Grant {
-            grantee: owner,
-            grantor: owner,
-            privileges: object.all_privileges(),
-            grantable: Privileges::NONE,
-        });
-        grants
+        object.built_in_grants(self.owner(object))
     }
 
     /// What `role` may do with the whole of an object.
@@ -606,6 +638,10 @@ impl Authority {
     /// Without the rights of objects that are gone.
     pub(crate) fn keep_objects(&mut self, is_kept: impl Fn(&Object) -> bool) {
         self.objects.retain(|object, _| is_kept(object));
+        self.defaults.retain(|of, _| {
+            of.schema
+                .is_none_or(|schema| is_kept(&Object::Schema(schema)))
+        });
     }
 }
 
@@ -621,74 +657,4 @@ fn sum(grants: &[Grant], roles: &BTreeSet<u32>) -> Privileges {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn with_roles(names: &[&str]) -> Authority {
-        let mut authority = Authority::default();
-        for (at, name) in names.iter().enumerate() {
-            let oid = 100 + at as u32;
-            authority.roles.insert(oid, RoleDef::new(oid, name));
-        }
-        authority
-    }
-
-    fn member(authority: &mut Authority, member: u32, role: u32) {
-        authority.memberships.push(Membership {
-            role,
-            member,
-            admin: false,
-            grantor: FIRST_ROLE_OID,
-        });
-    }
-
-    #[test]
-    fn what_a_group_may_its_members_may_if_they_inherit() {
-        let mut authority = with_roles(&["a", "group", "loner"]);
-        member(&mut authority, 100, 101);
-        member(&mut authority, 102, 101);
-        authority.roles.get_mut(&102).unwrap().inherit = false;
-        let table = Object::Table(20_000);
-        authority.rights_mut(table.clone()).grants = Some(vec![Grant {
-            grantee: 101,
-            grantor: FIRST_ROLE_OID,
-            privileges: Privileges::SELECT,
-            grantable: Privileges::NONE,
-        }]);
-        assert_eq!(authority.privileges(100, &table), Privileges::SELECT);
-        assert_eq!(authority.privileges(102, &table), Privileges::NONE);
-        assert!(authority.is_member(102, 101), "by SET ROLE it may");
-        assert!(authority.privileges(FIRST_ROLE_OID, &table) == table.all_privileges());
-    }
-
-    #[test]
-    fn memberships_in_a_circle_end() {
-        let mut authority = with_roles(&["a", "b"]);
-        member(&mut authority, 100, 101);
-        member(&mut authority, 101, 100);
-        assert_eq!(authority.roles_of(100, true), BTreeSet::from([100, 101]));
-    }
-
-    #[test]
-    fn nothing_granted_is_nothing_but_what_everybody_has() {
-        let authority = with_roles(&["a"]);
-        assert!(authority.privileges(100, &Object::Table(20_000)).is_empty());
-        let public = Object::Schema(PUBLIC_SCHEMA_OID);
-        assert_eq!(authority.privileges(100, &public), Privileges::USAGE);
-        assert!(
-            authority
-                .privileges(100, &Object::Schema(20_001))
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn it_comes_back_from_its_image_and_tells_no_verifier() {
-        let mut authority = with_roles(&["a"]);
-        authority.roles.get_mut(&100).unwrap().verifier = Some("SCRAM-SHA-256$secret".into());
-        authority.rights_mut(Object::Procedure("p".into())).owner = 100;
-        let text = serde_json::to_string(&authority).unwrap();
-        assert_eq!(serde_json::from_str::<Authority>(&text).unwrap(), authority);
-        assert!(!format!("{authority:?}").contains("secret"));
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@
 pub mod authority;
 pub mod comment;
 pub mod ddl;
+pub mod default_privileges;
 pub(crate) mod draft;
 pub mod function;
 pub(crate) mod sequence;

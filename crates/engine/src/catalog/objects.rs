@@ -104,7 +104,9 @@ pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
 pub(crate) fn authority_of(catalog: &Catalog) -> Arc<Authority> {
     let mut authority = Arc::clone(&catalog.authority);
     let gone = |object: &Object| !exists(object, catalog);
-    if authority.objects().any(|(object, _)| gone(object)) {
+    let schemas = authority.defaults.keys().filter_map(|of| of.schema);
+    let mut schemas = schemas.map(Object::Schema);
+    if schemas.any(|schema| gone(&schema)) || authority.objects().any(|(object, _)| gone(object)) {
         let kept = Arc::make_mut(&mut authority);
         kept.keep_objects(|object| !gone(object));
     }

@@ -225,7 +225,8 @@ impl Analyzer<'_> {
             return Ok(None);
         };
         let mut expr = match name {
-            "tableoid" => Expr::constant(Datum::Oid(oid), ids::OID),
+            // A row that is in no table yet has none.
+            "tableoid" if oid > 0 => Expr::constant(Datum::Oid(oid), ids::OID),
             "ctid" if oid >= FIRST_USER_OID => {
                 let kind = ExprKind::Column {
                     level: up,
@@ -236,14 +237,14 @@ impl Analyzer<'_> {
                 Expr::new(ExprKind::Relabel(Box::new(number)), ids::TID, location)
             }
             _ => {
-                return Err(QueryError::unsupported(
-                    format!(
-                        "system column \"{name}\" of table \"{}\" is not supported",
-                        of.alias
-                    ),
-                    "Keep a column of your own that each change of a row raises.",
-                )
-                .at(location));
+                let message = format!(
+                    "system column \"{name}\" of table \"{}\" is not supported",
+                    of.alias
+                );
+                let instead = "Keep a column of your own that each change of a row raises.";
+                let mut error = QueryError::unsupported(message, instead);
+                error.missing_column = Some(name.to_owned());
+                return Err(error.at(location));
             }
         };
         expr.location = location;

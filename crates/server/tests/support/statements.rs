@@ -467,7 +467,7 @@ impl Round {
             4 => format!("select t + 1 from {from}"),
             5 => format!("select a from {from} where t = 1"),
             6 => format!("select a from {from} order by a limit -1"),
-            7 => format!("select 1 / 0 from {from} order by a"),
+            7 => "select 1 / 0 from (values (1), (2)) v (a) order by a".to_owned(),
             8 => format!("select sum(t) from {from}"),
             9 => format!("select a, count(*) from {from}"),
             10 => format!("select a from {from} where d = '2024-02-30'"),

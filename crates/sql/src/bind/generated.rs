@@ -36,10 +36,6 @@ pub(crate) fn bind_generated(
                 "tableoid in a column generation expression is not supported",
                 "Write the table's name as a constant.",
             ),
-            Some(name @ ("ctid" | "xmin" | "xmax" | "cmin" | "cmax")) => SqlError::new(
-                "42P10",
-                format!("cannot use system column \"{name}\" in column generation expression"),
-            ),
             // One that is added is not there yet.
             Some(name) if name == column => of_generated(column),
             _ => error,

@@ -9,9 +9,9 @@ use thermocline_query::analyze::Wanted;
 use thermocline_query::immutable::is_immutable;
 use thermocline_query::tree;
 
+use super::BindContext;
 use super::generated::generated_read;
 use super::scalar::{Clause, analysed_target};
-use super::{BindContext, is_system_column};
 use crate::error::{Result, SqlError};
 use crate::temporary::path_within;
 
@@ -28,8 +28,7 @@ pub(crate) fn index_expression(
     context: &BindContext<'_>,
 ) -> Result<(tree::Expr, String)> {
     let (wanted, clause) = (Wanted::Value, Clause::IndexExpression);
-    let target = analysed_target(text, Some(table), wanted, clause, context);
-    let (_, target) = target.map_err(of_system)?;
+    let (_, target) = analysed_target(text, Some(table), wanted, clause, context)?;
     let name = match &*target.name {
         NAMELESS => "expr".to_owned(),
         name => name.to_owned(),
@@ -48,7 +47,7 @@ pub(crate) fn index_predicate(
 ) -> Result<tree::Expr> {
     let (wanted, clause) = (Wanted::Condition("WHERE"), Clause::IndexPredicate);
     let target = analysed_target(text, Some(table), wanted, clause, context);
-    Ok(target.map_err(of_system)?.1.expr)
+    Ok(target?.1.expr)
 }
 
 /// What an index over more than plain columns is made of.
@@ -104,17 +103,5 @@ pub(super) fn check_indexed(expr: &tree::Expr, clause: &str, table: Option<&Tabl
             "Index the column itself, or write what it is computed by.",
         )),
         None => Ok(()),
-    }
-}
-
-#[cold]
-fn of_system(error: SqlError) -> SqlError {
-    let name = error.missing_column.as_deref();
-    match name.is_some_and(is_system_column) {
-        true => SqlError::unsupported(
-            "index creation on system columns is not supported",
-            "Index columns of the table.",
-        ),
-        false => error,
     }
 }

@@ -20,7 +20,7 @@ use thermocline_values::value::Value;
 
 use super::generated::{check_copy_filter, check_generation, check_immutable};
 use super::index_key::check_indexed;
-use super::{BindContext, TypeNames};
+use super::{BindContext, TypeNames, is_system_column};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
 use crate::plan::{Check, InsertTarget, Reference, unique_within_partition};
@@ -73,9 +73,32 @@ impl Clause {
         matches!(self, Self::IndexExpression | Self::IndexPredicate)
     }
 
+    /// What is said of a system column.
+    #[cold]
+    fn of_system_column(self, column: &str) -> SqlError {
+        let name = self.name();
+        match self {
+            Self::IndexExpression | Self::IndexPredicate => SqlError::unsupported(
+                "index creation on system columns is not supported",
+                "Index columns of the table.",
+            ),
+            Self::Check => SqlError::new(
+                "42P10",
+                format!("system column \"{column}\" reference in check constraint is invalid"),
+            ),
+            _ => SqlError::new(
+                "42P10",
+                format!("cannot use system column \"{column}\" in {name}"),
+            ),
+        }
+    }
+
     /// Refuses what no row gives, and what the clause has not.
     fn check(self, expr: &tree::Expr, table: Option<&Table>) -> Result<()> {
         let name = self.name();
+        if table.is_some_and(|table| places_row(expr, table)) {
+            return Err(self.of_system_column("ctid"));
+        }
         match (self, table) {
             (Self::Generation, Some(table)) => check_generation(expr, table)?,
             (Self::CopyFilter, Some(table)) => check_copy_filter(expr, table)?,
@@ -117,6 +140,12 @@ impl Clause {
         };
         Err(SqlError::new(sqlstate, message))
     }
+}
+
+/// Whether the expression asks where the row is (`ctid`), which no column of the table says.
+fn places_row(expr: &tree::Expr, table: &Table) -> bool {
+    let width = table.columns.len();
+    expr.any(&mut |expr| matches!(expr.kind, ExprKind::Column { column, .. } if column >= width))
 }
 
 /// The name that the row has in the text that is analysed.
@@ -265,7 +294,14 @@ pub(super) fn analysed_target(
             return Err(SqlError::internal("an expression without a statement"));
         };
         let analyzed = analyze::analyze_scalar(statement, &names, &names, &[], wanted);
-        let Analyzed { mut query, .. } = analyzed.map_err(without_place)?;
+        let Analyzed { mut query, .. } = analyzed.map_err(|error| {
+            let error = without_place(error);
+            match error.missing_column.as_deref() {
+                Some("tableoid") if clause == Clause::Generation => error,
+                Some(name) if is_system_column(name) => clause.of_system_column(name),
+                _ => error,
+            }
+        })?;
         let (Some(target), 0) = (query.targets.pop(), query.targets.len()) else {
             return Err(SqlError::internal("an expression of several columns"));
         };

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::FunctionDef;
 use thermocline_engine::authority::{Authority, Grant, Object, Privileges};
+use thermocline_engine::{Catalog, FunctionDef};
 
 use super::{Definition, no_schema};
 use crate::bind::type_of_text;
@@ -21,13 +21,13 @@ struct Target {
 }
 
 /// One change of one list of grants.
-struct Edit {
-    grant: bool,
-    grantee: u32,
-    grantor: u32,
-    privileges: Privileges,
-    option: bool,
-    cascade: bool,
+pub(super) struct Edit {
+    pub(super) grant: bool,
+    pub(super) grantee: u32,
+    pub(super) grantor: u32,
+    pub(super) privileges: Privileges,
+    pub(super) option: bool,
+    pub(super) cascade: bool,
 }
 
 impl Definition<'_> {
@@ -423,25 +423,19 @@ impl Definition<'_> {
             return Ok(());
         }
         let catalog = self.catalog();
-        let schema = match &target.object {
-            Object::Table(oid) => {
-                let view = || catalog.views.get(oid).map(|view| view.schema.clone());
-                let table = catalog.table(*oid).map(|table| table.schema.clone());
-                table.or_else(view)
-            }
-            Object::Sequence(oid) => catalog.sequences.get(oid).map(|s| s.schema.clone()),
-            Object::Type(oid) => catalog.types.get(oid).map(|def| def.schema.clone()),
-            Object::Function(oid) => catalog.functions.get(oid).map(|def| def.schema.clone()),
-            Object::Schema(_) | Object::Procedure(_) | Object::Database => {
-                return match authority
-                    .privileges(new, &Object::Database)
-                    .contains(Privileges::CREATE)
-                {
-                    true => Ok(()),
-                    false => Err(denied("database", crate::session::DATABASE_NAME)),
-                };
-            }
-        };
+        if matches!(
+            target.object,
+            Object::Schema(_) | Object::Procedure(_) | Object::Database
+        ) {
+            return match authority
+                .privileges(new, &Object::Database)
+                .contains(Privileges::CREATE)
+            {
+                true => Ok(()),
+                false => Err(denied("database", crate::session::DATABASE_NAME)),
+            };
+        }
+        let schema = schema_of(&catalog, &target.object);
         let schema = schema.unwrap_or_default();
         let there = catalog.schema(&schema).is_some_and(|def| {
             authority
@@ -452,6 +446,21 @@ impl Definition<'_> {
             true => Ok(()),
             false => Err(denied("schema", &schema)),
         }
+    }
+}
+
+/// The schema that an object is in, if it is in one.
+pub(super) fn schema_of(catalog: &Catalog, object: &Object) -> Option<String> {
+    match object {
+        Object::Table(oid) => {
+            let view = || catalog.views.get(oid).map(|view| view.schema.clone());
+            let table = catalog.table(*oid).map(|table| table.schema.clone());
+            table.or_else(view)
+        }
+        Object::Sequence(oid) => catalog.sequences.get(oid).map(|s| s.schema.clone()),
+        Object::Type(oid) => catalog.types.get(oid).map(|def| def.schema.clone()),
+        Object::Function(oid) => catalog.functions.get(oid).map(|def| def.schema.clone()),
+        Object::Schema(_) | Object::Procedure(_) | Object::Database => None,
     }
 }
 
@@ -471,7 +480,7 @@ pub(super) fn own(authority: &mut Authority, object: Object, old: u32, new: u32)
     }
 }
 
-fn change(grants: &mut Vec<Grant>, edit: &Edit) -> Result<()> {
+pub(super) fn change(grants: &mut Vec<Grant>, edit: &Edit) -> Result<()> {
     let at = grants
         .iter()
         .position(|grant| grant.grantee == edit.grantee && grant.grantor == edit.grantor);

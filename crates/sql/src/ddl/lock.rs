@@ -18,7 +18,11 @@ impl Definition<'_> {
     pub(super) async fn lock_named(&mut self, statement: &Ddl) -> Result<()> {
         let exclusive = LockMode::AccessExclusive;
         let (names, mode) = match statement {
-            Ddl::Role(_) | Ddl::Grant(_) | Ddl::OwnedBy(_) | Ddl::Owner { .. } => {
+            Ddl::Role(_)
+            | Ddl::Grant(_)
+            | Ddl::DefaultPrivileges(_)
+            | Ddl::OwnedBy(_)
+            | Ddl::Owner { .. } => {
                 return self.lock_authority().await;
             }
             Ddl::CreateIndex(create) => {

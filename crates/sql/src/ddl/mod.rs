@@ -8,6 +8,7 @@ mod attribute;
 mod column_type;
 mod comment;
 mod create_table;
+mod default_privileges;
 mod dependents;
 mod domain;
 mod drop;
@@ -42,6 +43,7 @@ mod verify;
 mod view;
 mod view_query;
 
+use default_privileges::owned_by_its_maker;
 pub(crate) use index::column_names as index_column_names;
 pub(crate) use mentioned::{columns as columns_of, is_operation};
 pub(crate) use named::{Named, Place, places, places_in_condition, places_in_query, replaced};
@@ -54,7 +56,7 @@ pub(crate) use user_type::type_named;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use thermocline_engine::authority::FIRST_ROLE_OID;
+use thermocline_engine::authority::{DefaultsOf, FIRST_ROLE_OID};
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, ViewDef};
 
@@ -126,6 +128,7 @@ fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Ca
         } => Box::pin(definition.alter_sequence(name, *if_exists, change)),
         Ddl::Role(command) => Box::pin(definition.role_command(command)),
         Ddl::Grant(command) => Box::pin(definition.grant(command)),
+        Ddl::DefaultPrivileges(command) => Box::pin(definition.default_privileges(command)),
         Ddl::OwnedBy(command) => Box::pin(definition.owned_by(command)),
         Ddl::Owner { owned, role } => Box::pin(definition.change_owner(owned, role)),
         Ddl::TableOf(table) => Box::pin(definition.create_table_of(table)),
@@ -156,13 +159,19 @@ impl Definition<'_> {
         rights::check(&change, &actor, &self.catalog())?;
         let made = rights::made_by(&change);
         self.db.ddl(self.txn, self.options, change).await?;
+        let role = actor.role();
+        let has_defaults = |of: &DefaultsOf| of.role == role;
         match made {
-            Some(made) if actor.role() != FIRST_ROLE_OID => {
+            // What is nobody's is the first role's.
+            Some(made)
+                if role != FIRST_ROLE_OID
+                    || actor.authority().defaults.keys().any(has_defaults) =>
+            {
                 self.lock_authority().await?;
                 let catalog = self.catalog();
                 let mut authority = (*catalog.authority).clone();
                 if let Some(object) = made.object(&catalog) {
-                    authority.rights_mut(object).owner = actor.role();
+                    owned_by_its_maker(&mut authority, &catalog, object, role);
                 }
                 let owned = Change::Authorize(Box::new(authority));
                 Ok(self.db.ddl(self.txn, self.options, owned).await?)

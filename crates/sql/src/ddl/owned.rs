@@ -126,6 +126,10 @@ impl Definition<'_> {
             }
             rights.columns.retain(|_, grants| !grants.is_empty());
         }
+        authority.defaults.retain(|of, _| !roles.contains(&of.role));
+        for grants in authority.defaults.values_mut() {
+            grants.retain(|grant| !roles.contains(&grant.grantee));
+        }
         self.authorize(authority).await?;
         Ok("DROP OWNED")
     }

@@ -2,7 +2,7 @@
 //! role with CREATEROLE what touches no superuser; everybody its own password.
 
 use thermocline_engine::authority::{
-    Authority, FIRST_ROLE_OID, Membership, PUBLIC, Privileges, RoleDef,
+    Authority, FIRST_ROLE_OID, Grant, Membership, PUBLIC, Privileges, RoleDef,
 };
 use thermocline_engine::ddl::Change;
 use thermocline_values::types::DataType;
@@ -418,6 +418,12 @@ fn new_role_name(name: &str, authority: &Authority) -> Result<String> {
 
 /// What stands in the way of dropping a role, if anything.
 fn uses(authority: &Authority, role: u32) -> Option<String> {
+    for (of, grants) in &authority.defaults {
+        let named = |grant: &Grant| grant.grantee == role;
+        if of.role == role || grants.iter().any(named) {
+            return Some(format!("Default privileges of {:?} name it.", of.kind));
+        }
+    }
     for (object, rights) in authority.objects() {
         if rights.owner == role {
             return Some(format!("It owns {object:?}."));

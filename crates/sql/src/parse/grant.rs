@@ -1,10 +1,11 @@
 //! GRANT and REVOKE of privileges, ALTER … OWNER TO, REASSIGN and DROP OWNED.
 
 use pg_raw_parse::nodes::{
-    AlterOwnerStmt, AlterTableStmt, AlterTableType, DropOwnedStmt, GrantStmt, GrantTargetType,
-    ObjectType, ReassignOwnedStmt, SelectStmt,
+    AlterDefaultPrivilegesStmt, AlterOwnerStmt, AlterTableStmt, AlterTableType, DropOwnedStmt,
+    GrantStmt, GrantTargetType, ObjectType, ReassignOwnedStmt, SelectStmt,
 };
 use pg_raw_parse::{Node, make};
+use thermocline_engine::authority::DefaultsKind;
 
 use super::comment::kind_of;
 use super::node;
@@ -49,6 +50,27 @@ pub enum Targets {
     AllTables(Vec<String>),
     /// All sequences in schemas.
     AllSequences(Vec<String>),
+}
+
+/// ALTER DEFAULT PRIVILEGES
+#[derive(Debug, Clone)]
+pub struct DefaultPrivileges {
+    /// FOR ROLE: who makes the objects; empty: who says it.
+    pub roles: Vec<String>,
+    /// IN SCHEMA; empty: any.
+    pub schemas: Vec<String>,
+    /// The objects.
+    pub kind: DefaultsKind,
+    /// GRANT, not REVOKE.
+    pub grant: bool,
+    /// The privileges; `None` for all.
+    pub privileges: Option<Vec<String>>,
+    /// To whom; "public" is everybody.
+    pub grantees: Vec<String>,
+    /// WITH GRANT OPTION, or GRANT OPTION FOR.
+    pub option: bool,
+    /// REVOKE … CASCADE.
+    pub cascade: bool,
 }
 
 /// What changes its owner.
@@ -112,6 +134,48 @@ pub(super) fn grant(statement: &GrantStmt) -> Result<Statement> {
         grantees: grantees.collect(),
         option: statement.grant_option,
         cascade: node::cascades(statement.behavior),
+    })))
+}
+
+/// ALTER DEFAULT PRIVILEGES
+pub(super) fn defaults(statement: &AlterDefaultPrivilegesStmt) -> Result<Statement> {
+    let (mut roles, mut schemas) = (Vec::new(), Vec::new());
+    for option in statement.options().iter() {
+        let Node::NodeList(list) = option.arg() else {
+            continue;
+        };
+        match node::option_name(option) {
+            "roles" => roles = node::roles(list),
+            _ => {
+                schemas = list
+                    .iter()
+                    .filter_map(Node::as_str)
+                    .map(str::to_owned)
+                    .collect()
+            }
+        }
+    }
+    let action = statement.action();
+    let action = action.ok_or_else(|| SqlError::internal("defaults without privileges"))?;
+    let privileges = action.privileges().iter();
+    let privileges = privileges.map(|of| of.priv_name().unwrap_or("all").to_owned());
+    let privileges: Vec<String> = privileges.collect();
+    let kind = match action.objtype {
+        ObjectType::OBJECT_TABLE => DefaultsKind::Table,
+        ObjectType::OBJECT_SEQUENCE => DefaultsKind::Sequence,
+        ObjectType::OBJECT_TYPE => DefaultsKind::Type,
+        ObjectType::OBJECT_SCHEMA => DefaultsKind::Schema,
+        _ => DefaultsKind::Function,
+    };
+    Ok(Statement::Ddl(Ddl::DefaultPrivileges(DefaultPrivileges {
+        roles,
+        schemas,
+        kind,
+        grant: action.is_grant,
+        privileges: (!privileges.is_empty()).then_some(privileges),
+        grantees: action.grantees().iter().map(node::role).collect(),
+        option: action.grant_option,
+        cascade: node::cascades(action.behavior),
     })))
 }
 

@@ -69,6 +69,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::ConstraintsSetStmt(of) => constraint::set_constraints(of),
         Node::CommentStmt(of) => comment::comment(of)?,
         Node::GrantStmt(of) => grant::grant(of)?,
+        Node::AlterDefaultPrivilegesStmt(of) => grant::defaults(of)?,
         Node::GrantRoleStmt(of) => role::members(of)?,
         Node::DropOwnedStmt(of) => grant::drop_owned(of),
         Node::ReassignOwnedStmt(of) => grant::reassign(of),

@@ -13,7 +13,7 @@ use thermocline_values::types::DataType;
 use super::copy::{Copy, CopySource};
 use super::domain::DomainCommand;
 use super::function::FunctionCommand;
-use super::grant::{GrantCommand, Owned, OwnedBy};
+use super::grant::{DefaultPrivileges, GrantCommand, Owned, OwnedBy};
 use super::index::CreateIndex;
 use super::residence::ResidenceCommand;
 use super::role::RoleCommand;
@@ -409,6 +409,8 @@ pub enum Ddl {
     Role(RoleCommand),
     /// GRANT and REVOKE of privileges.
     Grant(GrantCommand),
+    /// ALTER DEFAULT PRIVILEGES
+    DefaultPrivileges(DefaultPrivileges),
     /// ALTER … OWNER TO
     Owner {
         /// What.

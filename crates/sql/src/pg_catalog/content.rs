@@ -105,6 +105,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_database" => server::databases(relation, session),
         "pg_roles" | "pg_authid" => server::roles(relation, session),
         "pg_db_role_setting" => server::session_settings(relation, session),
+        "pg_default_acl" => server::default_privileges(relation, session),
         "pg_auth_members" => server::memberships(relation, session),
         "pg_user" | "pg_shadow" => server::users(relation, session),
         "pg_extension" => server::extensions(relation),

@@ -456,7 +456,7 @@ impl Names for SystemSession {
     }
 }
 
-fn acl_items(authority: &Authority, grants: &[Grant]) -> Datum {
+pub(super) fn acl_items(authority: &Authority, grants: &[Grant]) -> Datum {
     let role = |oid: u32| match oid {
         PUBLIC => String::new(),
         oid => quote_ident(&authority.role_name(oid)),

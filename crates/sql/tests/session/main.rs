@@ -15,6 +15,7 @@ mod copy;
 mod current_of;
 mod cursors;
 mod ddl;
+mod default_privileges;
 mod domains;
 mod explain;
 mod extended;

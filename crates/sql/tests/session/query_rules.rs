@@ -35,6 +35,32 @@ fn what_changes_from_call_to_call_is_computed_of_ordered_rows_that_limit_leaves(
 }
 
 #[test]
+fn nothing_is_computed_of_rows_that_a_filter_leaves_out() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key, v text, n numeric, a int, b int, c int)");
+    client.tag("insert into t values (1, 'a', 'NaN', 0, 0, 0), (2, 'b', 7, 1, 1, 1)");
+    client.tag("set thermocline.path = analytical");
+    for (sql, wanted) in [
+        (
+            "select id, n::bigint, v from t where not (v not in ('b')) order by n, a + b, id",
+            "2|7|b",
+        ),
+        ("select id, 1 / a from t where v || 'x' = 'bx'", "2|1"),
+        (
+            "select max(1 / a), v from t where v || 'x' = 'bx' group by v",
+            "1|b",
+        ),
+        (
+            "select t.id, 1 / t.a from t join t u on t.v = u.v where t.v || u.v = 'bb'",
+            "2|1",
+        ),
+    ] {
+        assert_eq!(client.rows(sql), [wanted], "{sql}");
+    }
+}
+
+#[test]
 fn what_few_rows_show_is_computed_of_these_alone() {
     let server = Server::new();
     let mut client = server.connect();
@@ -46,6 +72,12 @@ fn what_few_rows_show_is_computed_of_these_alone() {
     assert_eq!(
         client.rows(&format!("select id, {shown} from t order by id limit 2")),
         ["1|0", "2|0"]
+    );
+    assert_eq!(
+        client.rows(&format!(
+            "select id, {shown} from t order by id limit 2 offset 3"
+        )),
+        ["4|0", "5|0"]
     );
     assert_eq!(
         client.rows("select v, 10 / (max(id) - 96) from t group by v order by v limit 1"),

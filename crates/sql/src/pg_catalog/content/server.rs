@@ -1,7 +1,7 @@
 //! What there is one of in a server: the database, the role, settings, access
 //! methods, languages, collations.
 
-use thermocline_engine::authority::{SessionSettings, SettingsOf};
+use thermocline_engine::authority::{DefaultsKind, DefaultsOf, Grant, SessionSettings, SettingsOf};
 use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::tablespace::MEASURED;
 use thermocline_query::functions::extension::{EXTENSIONS, Extension};
@@ -13,7 +13,7 @@ use super::functions::PLPGSQL;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
-use crate::pg_catalog::session::SystemSession;
+use crate::pg_catalog::session::{SystemSession, acl_items};
 
 pub(super) fn access_methods(relation: &Relation) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["oid", "amname", "amtype"]);
@@ -161,6 +161,36 @@ pub(super) fn session_settings(relation: &Relation, session: &SystemSession) -> 
         ])
     };
     settings.map(row).collect()
+}
+
+pub(super) fn default_privileges(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let columns = [
+        "oid",
+        "defaclrole",
+        "defaclnamespace",
+        "defaclobjtype",
+        "defaclacl",
+    ];
+    let filler = Filler::new(relation, &columns);
+    let authority = &session.catalog.authority;
+    let row = |(oid, (of, grants)): (u32, (&DefaultsOf, &Vec<Grant>))| {
+        let kind = match of.kind {
+            DefaultsKind::Table => "r",
+            DefaultsKind::Sequence => "S",
+            DefaultsKind::Function => "f",
+            DefaultsKind::Type => "T",
+            DefaultsKind::Schema => "n",
+        };
+        filler.row([
+            Datum::oid(oid),
+            Datum::oid(of.role),
+            Datum::oid(of.schema.unwrap_or(0)),
+            Datum::text(kind),
+            acl_items(authority, grants),
+        ])
+    };
+    // They have no numbers of their own.
+    (1..).zip(&authority.defaults).map(row).collect()
 }
 
 /// Who is a member of what.
