@@ -12,6 +12,7 @@
 //! its nodes as pages ([`crate::changed_pages::Paged`]); damage in what is read
 //! back is an error.
 
+mod append;
 mod layout;
 mod node;
 mod scan;
@@ -149,21 +150,47 @@ impl BTree {
     /// # Errors
     /// [`KeyTooLong`].
     pub fn insert(&mut self, key: &[u8], row: u32) -> Result<bool, KeyTooLong> {
+        let (leaf, index) = self.place_for(key, row)?;
+        let node = self.node(leaf);
+        if index < node.len() && node.row(index) == row && node.has_key(index, key) {
+            return Ok(false);
+        }
+        self.insert_at(leaf, index, key, row);
+        Ok(true)
+    }
+
+    /// Adds an entry of a key that no row has yet; false, and nothing is added, if one has it. One
+    /// way down the tree instead of two.
+    ///
+    /// # Errors
+    /// [`KeyTooLong`].
+    pub fn insert_unique(&mut self, key: &[u8], row: u32) -> Result<bool, KeyTooLong> {
+        let (leaf, index) = self.place_for(key, row)?;
+        // Rows of one key are side by side, wherever among them this one belongs.
+        let is_there = self.entry_at_or_after_has((leaf, index), key)
+            || self.entry_before_has((leaf, index), key);
+        if is_there {
+            return Ok(false);
+        }
+        self.insert_at(leaf, index, key, row);
+        Ok(true)
+    }
+
+    /// Where an entry belongs.
+    fn place_for(&self, key: &[u8], row: u32) -> Result<(u32, usize), KeyTooLong> {
         if key.len() > KEY_BYTES_MAX {
             return Err(KeyTooLong {
                 key_bytes: key.len(),
             });
         }
         let leaf = self.descend(key, u64::from(row), 0);
-        let node = self.node(leaf);
-        let index = node.rank(key, u64::from(row));
-        if index < node.len() && node.row(index) == row && node.has_key(index, key) {
-            return Ok(false);
-        }
+        Ok((leaf, self.node(leaf).rank(key, u64::from(row))))
+    }
+
+    fn insert_at(&mut self, leaf: u32, index: usize, key: &[u8], row: u32) {
         let ascends = self.fingers.goes_on(leaf, index);
         self.insert_into(leaf, index, key, row, NO_NODE, ascends);
         self.len += 1;
-        Ok(true)
     }
 
     /// Removes an entry; false if it is not there.
@@ -271,7 +298,7 @@ impl BTree {
             }
         }
         let left_full = level == 0 && index == count && bounds == [0, count, count + 1];
-        self.lay_out_parts(id, &entries, &bounds, row, left_full);
+        self.lay_out_parts(id, &entries, &bounds, row, usize::from(left_full));
         self.scratch = entries;
         if left_full {
             self.fingers.point(self.node(id).next, 1);
@@ -279,20 +306,20 @@ impl BTree {
     }
 
     /// Lays out `entries` in node `id` and, beyond the first part, in new right
-    /// neighbours, which the parents learn of. `left_full`: nothing more is expected in the
-    /// first.
+    /// neighbours, which the parents learn of. `full`: so many from the left on expect nothing
+    /// more.
     fn lay_out_parts(
         &mut self,
         id: u32,
         entries: &Entries,
         bounds: &[usize],
         newest: u32,
-        left_full: bool,
+        full: usize,
     ) {
         let level = self.node(id).level;
-        self.lay_out(id, entries, bounds[0]..bounds[1], newest, left_full);
+        self.lay_out(id, entries, bounds[0]..bounds[1], newest, full > 0);
         let mut left = id;
-        for part in bounds[1..].windows(2) {
+        for (number, part) in bounds.windows(2).enumerate().skip(1) {
             let (first, end) = (part[0], part[1]);
             let right = self.add_node(Node::empty(level));
             let after = std::mem::replace(&mut self.node_mut(left).next, right);
@@ -306,7 +333,7 @@ impl BTree {
             if level > 0 {
                 node.set_first_child(entries.list[first].child);
             }
-            self.lay_out(right, entries, first + moves_up..end, newest, false);
+            self.lay_out(right, entries, first + moves_up..end, newest, number < full);
             let (key, row) = (entries.key(first).to_vec(), entries.list[first].row);
             self.insert_separator(level + 1, &key, row, right);
             left = right;

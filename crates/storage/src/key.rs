@@ -139,6 +139,18 @@ impl KeyShape {
             "a tuple's key has all its columns"
         );
         let tuple = layouts.tuple(tuple);
+        if self.is_integer
+            && let [column] = *columns
+        {
+            match tuple.integer(column) {
+                Some(Integer::Eight(value)) => {
+                    return out.extend_from_slice(&eight_byte_key(value));
+                }
+                Some(Integer::Four(value)) => return out.extend_from_slice(&four_byte_key(value)),
+                // NULL, or the default of a column that is younger.
+                None => {}
+            }
+        }
         for (column, index) in self.columns.iter().zip(columns) {
             encode_column(column, tuple.get(*index), out);
         }

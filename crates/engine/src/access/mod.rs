@@ -50,6 +50,7 @@ pub use read::EachRow;
 pub(crate) use references::expected_partitions;
 pub(crate) use undo::Undo;
 pub use write::TUPLE_BYTES_MAX;
+pub(crate) use write::check_size;
 
 /// More evicted tuples than this in one run of a statement are an error; a
 /// statement that needs so many belongs on a snapshot scan.

@@ -619,7 +619,7 @@ pub(super) const fn logged_bytes(tuple: usize) -> usize {
     STEP_BYTES + 2 * (CHANGE_HEAD_BYTES + tuple)
 }
 
-pub(super) fn check_size(tuple: &[u8]) -> Result<()> {
+pub(crate) fn check_size(tuple: &[u8]) -> Result<()> {
     if tuple.len() <= TUPLE_BYTES_MAX {
         return Ok(());
     }

@@ -390,11 +390,7 @@ impl Parts {
             // Rows were spread; with a key to go by they are laid out anew, so
             // that a look-up goes to one partition.
             def.partition_key = index.columns.clone();
-            let same = |_: &Table, tuple: &[u8], _: &Table, new: &mut Vec<u8>| {
-                new.extend_from_slice(tuple);
-                Ok(())
-            };
-            return self.rebuild(txn, options, &old, def, &same).await;
+            return self.rebuild(txn, options, &old, def, None).await;
         }
         let table = Arc::new(old.redefined(def));
         let position = table.def.indexes.len() - 1;

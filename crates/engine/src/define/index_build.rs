@@ -20,16 +20,25 @@ use crate::transaction::RunOptions;
 const KEYS_TO_TELL_BY: u64 = 1000;
 
 /// How far the building of an index has come.
-struct Progress {
+pub(super) struct Progress {
     rows: u64,
-    done: u64,
+    pub(super) done: u64,
     /// Bytes of the parts that are whole.
     bytes: u64,
 }
 
 impl Progress {
+    /// Of an index over so many rows.
+    pub(super) fn of(rows: u64) -> Self {
+        Progress {
+            rows,
+            done: 0,
+            bytes: 0,
+        }
+    }
+
     /// What the whole index will take, when the part that is being built has so many bytes.
-    fn expected_bytes(&self, part: usize) -> u64 {
+    pub(super) fn expected_bytes(&self, part: usize) -> u64 {
         let built = self.bytes + part as u64;
         if self.done < KEYS_TO_TELL_BY {
             return built;
@@ -54,11 +63,7 @@ impl Parts {
         let local = table.is_local(position);
         let snapshot = txn.snapshot_of_now()?;
         let mut built: Vec<Index> = Vec::new();
-        let mut progress = Progress {
-            rows: self.row_estimate(old),
-            done: 0,
-            bytes: 0,
-        };
+        let mut progress = Progress::of(self.row_estimate(old));
         for partition in 0..self.partitions() {
             let mut index = Index::new(def.kind);
             let mut scan = snapshot.scan(old, partition);
@@ -175,7 +180,7 @@ impl Parts {
 
     /// The tuple of a row, as its transaction has it, if its key in an index is this one: a hash
     /// index only knows the fingerprint.
-    async fn has_key(
+    pub(super) async fn has_key(
         &self,
         txn: &mut Transaction,
         (old, row): (&Arc<Table>, RowId),
@@ -194,7 +199,7 @@ impl Parts {
         }))
     }
 
-    async fn read_row(&self, table: &Arc<Table>, row: RowId) -> Result<Option<Vec<u8>>> {
+    pub(super) async fn read_row(&self, table: &Arc<Table>, row: RowId) -> Result<Option<Vec<u8>>> {
         self.one_shot_unchecked(row.partition(), |access| {
             Ok(access.current(table, row)?.map(<[u8]>::to_vec))
         })

@@ -2,6 +2,8 @@
 
 mod access;
 pub(crate) mod definition;
+mod entries;
+mod filling;
 pub(crate) mod index_build;
 mod locking_objects;
 mod policies;

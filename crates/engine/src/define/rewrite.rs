@@ -8,17 +8,14 @@ use thermocline_device::Mutation;
 
 use crate::catalog::ddl::{Change, NewTuple};
 use crate::catalog::{Table, TableDef};
-use crate::define::index_build::duplicated;
+use crate::define::entries::Strings;
+use crate::define::filling::Filling;
 use crate::ground::error::{Error, Result};
 use crate::ground::scope::Scope;
-use crate::ground::wait::give_way;
 use crate::parts::Parts;
 use crate::run::interactive::Transaction;
 use crate::run::snapshot::SnapshotScan;
 use crate::transaction::RunOptions;
-
-/// Rows that are put in their place under one lock of the partitions.
-const ROWS_AT_ONCE: usize = 500;
 
 impl Parts {
     /// Writes all rows of a table anew, by another definition: columns that are gone, new or of
@@ -51,17 +48,18 @@ impl Parts {
         }
         def.lost.clear();
         let old = self.drafted(txn, def.oid)?;
-        self.rebuild(txn, options, &old, def, tuple).await
+        self.rebuild(txn, options, &old, def, Some(tuple)).await
     }
 
-    /// Copies the rows of `old`, as `new_tuple` makes them, into new storage with another layout.
+    /// Copies the rows of `old` into new storage with another definition: as `new_tuple` makes
+    /// them, or as they are.
     pub(crate) async fn rebuild(
         &self,
         txn: &mut Transaction,
         options: &RunOptions,
         old: &Arc<Table>,
         def: TableDef,
-        new_tuple: &NewTuple<'_>,
+        new_tuple: Option<&NewTuple<'_>>,
     ) -> Result<()> {
         // What it reads of the new storage it has read of the old one, which is there again when
         // it goes back to a savepoint.
@@ -74,29 +72,36 @@ impl Parts {
             .filter(is_read)
             .map(|partition| snapshot.scan(old, partition))
             .collect();
+        let mut filling = Filling::new(self, options, &table, self.row_estimate(old));
+        let (mut chunk, mut new) = (Strings::default(), Vec::new());
         // A chunk of each in turn: rows that came with ascending keys go into indexes so, too.
         while !scans.is_empty() {
             let mut left = Vec::with_capacity(scans.len());
             for mut scan in scans {
                 options.cancel.check()?;
-                let mut rows: Vec<Vec<u8>> = Vec::new();
+                let mut taken = Ok(());
+                chunk.clear(usize::MAX);
                 let more = scan
-                    .next_chunk(|_, tuple| rows.push(tuple.to_vec()))
+                    .next_chunk(|_, tuple| match new_tuple {
+                        // To make another takes longer than a partition should be held.
+                        Some(_) => chunk.push(tuple),
+                        None if taken.is_ok() => taken = filling.take(tuple),
+                        None => {}
+                    })
                     .await?;
-                for some in rows.chunks_mut(ROWS_AT_ONCE) {
-                    for row in some.iter_mut() {
-                        let mut new = Vec::with_capacity(row.len());
-                        new_tuple(old, row, &table, &mut new)?;
-                        *row = new;
+                taken?;
+                for tuple in chunk.iter() {
+                    new.clear();
+                    if let Some(new_tuple) = new_tuple {
+                        new_tuple(old, tuple, &table, &mut new)?;
                     }
-                    let inserted = self.in_transaction(txn, options, Scope::All, |access| {
-                        for tuple in some.iter() {
-                            access.insert(&table, tuple)?;
-                        }
-                        Ok(())
-                    });
-                    inserted.await.map_err(duplicated)?;
-                    give_way().await;
+                    filling.take(&new)?;
+                    if filling.is_full() {
+                        filling.place(txn).await?;
+                    }
+                }
+                if filling.is_full() {
+                    filling.place(txn).await?;
                 }
                 self.interruptible(options, self.wait_for_room()).await??;
                 if more {
@@ -105,6 +110,6 @@ impl Parts {
             }
             scans = left;
         }
-        Ok(())
+        filling.finish(txn).await
     }
 }

@@ -124,7 +124,7 @@ impl Grant {
 }
 
 /// A charge of nothing to this account, or to one of its own.
-fn nothing(parts: &Parts, account: Option<&Account>) -> Charge {
+pub(crate) fn nothing(parts: &Parts, account: Option<&Account>) -> Charge {
     match account {
         Some(account) => account.nothing(ChargeKind::Changes),
         None => parts.memory.clients.open().nothing(ChargeKind::Changes),
@@ -136,7 +136,7 @@ fn step(bytes: u64) -> u64 {
 }
 
 /// Charges the first of these amounts that there is room for.
-fn try_charge(parts: &Parts, charge: &mut Charge, amounts: [u64; 2]) -> bool {
+pub(crate) fn try_charge(parts: &Parts, charge: &mut Charge, amounts: [u64; 2]) -> bool {
     let before = charge.bytes();
     amounts.into_iter().any(|bytes| {
         let more = bytes.saturating_sub(before);
@@ -145,7 +145,7 @@ fn try_charge(parts: &Parts, charge: &mut Charge, amounts: [u64; 2]) -> bool {
 }
 
 /// Whether so much may be taken at once, under locks.
-fn has_room(parts: &Parts, bytes: u64) -> bool {
+pub(crate) fn has_room(parts: &Parts, bytes: u64) -> bool {
     // Who works alone lets rows leave when he wants to.
     parts.works_alone() || parts.memory.has_room_for(bytes)
 }

@@ -5,7 +5,7 @@
 //! is in each index of its table from its insertion to its death, whether it is hot or cold. But
 //! it has no entry in a partial index while it is beyond the predicate ([`Table::has_entry`]).
 
-use thermocline_storage::btree::BTree;
+use thermocline_storage::btree::{BTree, KEY_BYTES_MAX, KeyTooLong};
 use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::key_hash::key_hash;
 
@@ -22,6 +22,15 @@ pub(crate) enum Index {
 pub(crate) struct IndexSlot {
     pub oid: u32,
     pub index: Index,
+}
+
+/// Whether a key that was added is its row's alone.
+pub(crate) enum Unique {
+    Yes,
+    /// Another row has it, and nothing was added.
+    No,
+    /// One of these rows may have it, of which only the hash is known.
+    Perhaps(Vec<u32>),
 }
 
 impl Index {
@@ -45,13 +54,57 @@ impl Index {
                 index.insert(key_hash(key), row);
                 Ok(())
             }
-            Index::BTree(index) => index.insert(key, row).map(|_| ()).map_err(|_| {
-                Error::TooLarge(format!(
-                    "index row size {} exceeds the maximum of {} bytes",
-                    key.len(),
-                    thermocline_storage::btree::KEY_BYTES_MAX
-                ))
-            }),
+            Index::BTree(index) => match index.insert(key, row) {
+                Ok(_) => Ok(()),
+                Err(refused) => Err(too_long(refused)),
+            },
+        }
+    }
+
+    /// Adds a row to a unique index.
+    ///
+    /// # Errors
+    /// The key is too long.
+    pub fn insert_unique(&mut self, key: &[u8], row: u32) -> Result<Unique> {
+        match self {
+            Index::Hash(index) => {
+                let hash = key_hash(key);
+                let others: Vec<u32> = index.candidates(hash).collect();
+                index.insert(hash, row);
+                match others.is_empty() {
+                    true => Ok(Unique::Yes),
+                    false => Ok(Unique::Perhaps(others)),
+                }
+            }
+            Index::BTree(index) => match index.insert_unique(key, row) {
+                Ok(true) => Ok(Unique::Yes),
+                Ok(false) => Ok(Unique::No),
+                Err(refused) => Err(too_long(refused)),
+            },
+        }
+    }
+
+    /// Whether it has an order, and all its keys are below this one.
+    pub fn ends_before(&self, key: &[u8]) -> bool {
+        match self {
+            Index::Hash(_) => false,
+            Index::BTree(index) => index.ends_before(key),
+        }
+    }
+
+    /// Adds entries in order, all behind those that are there ([`BTree::append`]).
+    ///
+    /// # Errors
+    /// A key is too long.
+    pub fn append<'k>(&mut self, entries: impl Iterator<Item = (&'k [u8], u32)>) -> Result<()> {
+        match self {
+            Index::BTree(index) => index.append(entries).map_err(too_long),
+            Index::Hash(index) => {
+                for (key, row) in entries {
+                    index.insert(key_hash(key), row);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -68,6 +121,13 @@ impl Index {
             Index::BTree(index) => index.bytes(),
         }
     }
+}
+
+fn too_long(refused: KeyTooLong) -> Error {
+    Error::TooLarge(format!(
+        "index row size {} exceeds the maximum of {KEY_BYTES_MAX} bytes",
+        refused.key_bytes
+    ))
 }
 
 impl IndexSlot {

@@ -334,6 +334,16 @@ impl PartitionState {
         })
     }
 
+    /// The rows of `table` here, made when first written: of storage that is filled, and gets its
+    /// indexes when it has its rows.
+    pub fn table_without_indexes(&mut self, table: &Table) -> &mut TablePartition {
+        let (arena, policies) = (&self.arena, &self.policies);
+        self.tables.rows_or_make(table.def.storage, || {
+            let policy = table.policy_over(&policies.of(table.def.tablespace));
+            TablePartition::new(arena, Vec::new(), policy)
+        })
+    }
+
     /// Opens what `table` has here, if it is of a kind that keeps something of its own on the
     /// device, and was not opened yet.
     ///

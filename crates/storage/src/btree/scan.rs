@@ -203,6 +203,18 @@ impl BTree {
         }
     }
 
+    /// Whether the first entry from a place on has this key.
+    pub(super) fn entry_at_or_after_has(&self, place: (u32, usize), key: &[u8]) -> bool {
+        self.entry_at_or_after(place)
+            .is_some_and(|at| self.node(at.leaf).has_key(at.slot as usize, key))
+    }
+
+    /// Whether the last entry before a place has this key.
+    pub(super) fn entry_before_has(&self, place: (u32, usize), key: &[u8]) -> bool {
+        self.entry_before(place)
+            .is_some_and(|at| self.node(at.leaf).has_key(at.slot as usize, key))
+    }
+
     fn scan_up(
         &self,
         first: (u32, usize),

@@ -11,6 +11,9 @@ type Model = BTreeSet<(Vec<u8>, u32)>;
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Vec<u8>, u32),
+    InsertUnique(Vec<u8>, u32),
+    /// What of these is behind all that is there.
+    Append(Vec<(Vec<u8>, u32)>),
     Remove(usize),
     RemoveAbsent(Vec<u8>, u32),
 }
@@ -35,6 +38,8 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (key(), 0u32..2000).prop_map(|(k, r)| Step::Insert(k, r)),
+        3 => (key(), 0u32..2000).prop_map(|(k, r)| Step::InsertUnique(k, r)),
+        1 => prop::collection::vec((key(), 0u32..2000), 0..300).prop_map(Step::Append),
         3 => any::<usize>().prop_map(Step::Remove),
         1 => (key(), 0u32..2000).prop_map(|(k, r)| Step::RemoveAbsent(k, r)),
     ];
@@ -189,6 +194,30 @@ fn apply(tree: &mut BTree, model: &mut Model, step: Step) {
         Step::Insert(key, row) => {
             let inserted = tree.insert(&key, row).unwrap();
             assert_eq!(inserted, model.insert((key, row)));
+        }
+        Step::InsertUnique(key, row) => {
+            let inserted = tree.insert_unique(&key, row).unwrap();
+            let is_new = !model.iter().any(|(other, _)| *other == key);
+            assert_eq!(inserted, is_new);
+            if is_new {
+                model.insert((key, row));
+            }
+        }
+        Step::Append(entries) => {
+            let last = model.last().map(|(key, _)| key.clone());
+            let behind = |(key, _): &(Vec<u8>, u32)| last.as_ref().is_none_or(|last| last < key);
+            let entries: Model = entries.into_iter().filter(behind).collect();
+            assert!(last.is_none_or(|last| !tree.ends_before(&last)));
+            let first = entries.first().map(|(key, _)| key);
+            // An empty leaf at the end has another beginning.
+            let has_empty_end = tree.node(tree.last_leaf()).len() == 0 && !model.is_empty();
+            if first.is_some_and(|key| tree.ends_before(key)) {
+                let appended = entries.iter().map(|(key, row)| (&key[..], *row));
+                tree.append(appended).unwrap();
+                model.extend(entries);
+            } else {
+                assert!(first.is_none() || has_empty_end);
+            }
         }
         Step::Remove(index) if !model.is_empty() => {
             let (key, row) = model.iter().nth(index % model.len()).unwrap().clone();
@@ -412,6 +441,9 @@ fn keys_beyond_the_limit_are_refused() {
         key_bytes: KEY_BYTES_MAX + 1,
     };
     assert_eq!(tree.insert(&key, 1), Err(refused));
+    assert_eq!(tree.insert_unique(&key, 1), Err(refused));
+    assert_eq!(tree.append([(&[0][..], 0), (&key, 1)]), Err(refused));
+    assert_eq!(tree.get_first(&[0]), Some(0));
     assert_eq!(tree.insert(&key[1..], 1), Ok(true));
     assert_eq!(tree.get_first(&key[1..]), Some(1));
     assert_eq!(tree.get_first(&key), None);
