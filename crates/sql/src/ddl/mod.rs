@@ -5,6 +5,7 @@
 
 mod alter_table;
 mod attribute;
+mod check;
 mod column_type;
 mod comment;
 mod create_table;
@@ -37,6 +38,7 @@ mod tablespace;
 mod temporary;
 mod trigger;
 mod user_type;
+mod using_index;
 mod verify;
 mod view;
 mod view_query;

@@ -34,6 +34,7 @@ mod kept_names;
 mod like;
 mod locks;
 mod merge;
+mod not_valid;
 mod numerics;
 mod owned;
 mod parts_of_columns;
