@@ -34,6 +34,7 @@ mod rights;
 mod role;
 mod schema;
 mod sequence;
+mod set_schema;
 mod tablespace;
 mod temporary;
 mod trigger;
@@ -146,6 +147,7 @@ fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Ca
         Ddl::Tablespace(change) => Box::pin(definition.tablespace_change(change)),
         Ddl::Truncate(truncate) => Box::pin(definition.truncate(truncate)),
         Ddl::CreateSchema(create) => Box::pin(definition.create_schema(create)),
+        Ddl::SetSchema(of) => Box::pin(definition.set_schema(of)),
         Ddl::Drop(drop) => Box::pin(definition.drop_objects(drop)),
     }
 }

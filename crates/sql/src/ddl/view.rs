@@ -9,12 +9,12 @@ use thermocline_engine::{Catalog, DEFINITION_BYTES_MAX, ViewColumn, ViewDef};
 use thermocline_query::types::format_type;
 
 use super::view_query::{ViewQuery, view_query};
-use super::{Definition, exists, names, no_schema};
+use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};
 use crate::parse::depth::{DEPTH_MAX, too_deep};
 use crate::parse::view::{AlterView, CreateView, ViewCommand};
 use crate::privilege::not_owner;
-use crate::temporary::{is_temporary, meant};
+use crate::temporary::is_temporary;
 
 /// The columns that a relation may have.
 const COLUMNS_MAX: usize = 1600;
@@ -193,29 +193,6 @@ impl Definition<'_> {
                     return Err(SqlError::new("42701", message));
                 }
                 def.columns[place].name = new;
-            }
-            AlterView::Schema(schema) => {
-                let schema = meant(schema, self.search_path);
-                if catalog.schema(schema).is_none() {
-                    return Err(no_schema(schema));
-                }
-                if schema == def.schema {
-                    return Ok(());
-                }
-                if is_temporary(schema) || is_temporary(&def.schema) {
-                    return Err(SqlError::unsupported(
-                        "cannot move objects into or out of temporary schemas",
-                        "Create the object anew in the other schema.",
-                    ));
-                }
-                if catalog.relation_exists(schema, &def.name) {
-                    let message = format!(
-                        "relation \"{}\" already exists in schema \"{schema}\"",
-                        def.name
-                    );
-                    return Err(SqlError::new("42P07", message));
-                }
-                schema.clone_into(&mut def.schema);
             }
         }
         self.apply(Change::ReplaceView(def)).await

@@ -188,15 +188,18 @@ fn argument_types(object: Node<'_>) -> Result<Option<Vec<String>>> {
 /// A function's name, and its arguments' types where they are said.
 pub type FunctionNamed = (Vec<String>, Option<Vec<String>>);
 
+/// A function as a statement names it.
+pub(super) fn function_named(object: Node<'_>) -> Result<FunctionNamed> {
+    Ok((node::name(object), argument_types(object)?))
+}
+
 /// The functions that privileges are for; as [`objects`].
 fn functions(statement: &GrantStmt) -> Result<Vec<FunctionNamed>> {
     let mut found = Ok(Vec::new());
     make::owned(|mem| {
         let copy = mem.make_unique(statement.objects()).uncast();
         if let Node::NodeList(list) = copy.as_ref() {
-            let named = list
-                .iter()
-                .map(|node| Ok((node::name(node), argument_types(node)?)));
+            let named = list.iter().map(function_named);
             found = named.collect();
         }
         mem.make_node::<SelectStmt>()

@@ -50,8 +50,6 @@ pub enum AlterView {
     Rename(String),
     /// A column's name.
     RenameColumn(String, String),
-    /// Where it is.
-    Schema(String),
 }
 
 pub(super) fn create(statement: &ViewStmt, text: &str) -> Result<Statement> {

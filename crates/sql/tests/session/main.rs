@@ -45,6 +45,7 @@ mod pull_up;
 mod query_rules;
 mod search_cycle;
 mod sequences;
+mod set_schema;
 mod sets;
 mod settings;
 mod short_joins;
