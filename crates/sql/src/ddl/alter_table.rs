@@ -20,7 +20,7 @@ use crate::expr::{EvalContext, Expr, NoRow};
 use crate::parse::constraint::TableConstraint;
 use crate::parse::grant::Owned;
 use crate::parse::table::{AlterOperation, AlterTable, Column};
-use crate::parse::view::AlterView;
+use crate::parse::view::{AlterView, are_views};
 
 impl Definition<'_> {
     pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str> {
@@ -170,6 +170,11 @@ impl Definition<'_> {
             Operation::RenameColumn { from, to } => {
                 AlterView::RenameColumn(from.clone(), to.clone())
             }
+            Operation::SetOptions(options) => {
+                are_views(options)?;
+                AlterView::SetOptions(options.clone())
+            }
+            Operation::ResetOptions(names) => AlterView::ResetOptions(names.clone()),
             Operation::Owner(role) => {
                 let name = vec![view.schema.clone(), view.name.clone()];
                 self.change_owner(&Owned::View(name), role).await?;

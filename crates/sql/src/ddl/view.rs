@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, DEFINITION_BYTES_MAX, ViewColumn, ViewDef};
+use thermocline_engine::{CHECK_OPTION, Catalog, DEFINITION_BYTES_MAX, ViewColumn, ViewDef};
 use thermocline_query::types::format_type;
 
 use super::view_query::{ViewQuery, view_query};
@@ -65,7 +65,13 @@ impl Definition<'_> {
             // The view and the columns that it gives are levels, too.
             depth: create.depth + 2,
             types: query.types,
+            options: create.options.clone(),
         };
+        if def.option(CHECK_OPTION).is_some()
+            && let Some(refused) = query.unchecked
+        {
+            return Err(refused);
+        }
         if reads_itself(&self.catalog(), &def) {
             return Err(SqlError::new(
                 "42P17",
@@ -164,7 +170,7 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
-    /// Changes a view's names.
+    /// Changes a view's names and options.
     pub(super) async fn change_view(&mut self, view: &ViewDef, change: &AlterView) -> Result<()> {
         if !self.actor()?.owns(&Object::Table(view.oid)) {
             return Err(not_owner("view", &view.name));
@@ -193,6 +199,22 @@ impl Definition<'_> {
                     return Err(SqlError::new("42701", message));
                 }
                 def.columns[place].name = new;
+            }
+            AlterView::SetOptions(options) => {
+                // Whether its rows can be told from others is known where it is made.
+                if options.iter().any(|(name, _)| name == CHECK_OPTION) {
+                    return Err(SqlError::unsupported(
+                        "ALTER VIEW ... SET (check_option) is not supported",
+                        "Use CREATE OR REPLACE VIEW ... WITH CHECK OPTION.",
+                    ));
+                }
+                for (name, value) in options {
+                    def.options.retain(|(known, _)| known != name);
+                    def.options.push((name.clone(), value.clone()));
+                }
+            }
+            AlterView::ResetOptions(names) => {
+                def.options.retain(|(known, _)| !names.contains(known));
             }
         }
         self.apply(Change::ReplaceView(def)).await

@@ -7,8 +7,8 @@ use pg_raw_parse::nodes::{
 use pg_raw_parse::{Node, make};
 
 use super::comment::kind_of;
-use super::node;
 use super::statement::{Ddl, Statement};
+use super::{node, view};
 use crate::error::{Result, SqlError};
 
 /// GRANT or REVOKE of privileges.
@@ -248,9 +248,14 @@ pub(super) fn alter_other(statement: &AlterTableStmt) -> Result<Statement> {
         let role = change.newowner().map(node::role).unwrap_or_default();
         return Ok(Statement::Ddl(Ddl::Owner { owned, role }));
     }
+    if statement.objtype == ObjectType::OBJECT_VIEW
+        && let Some(altered) = view::altered(statement)?
+    {
+        return Ok(altered);
+    }
     let kind = kind_of(statement.objtype);
     let message = match statement.objtype {
-        ObjectType::OBJECT_VIEW => "defaults and options of views are not supported".to_owned(),
+        ObjectType::OBJECT_VIEW => "defaults of views are not supported".to_owned(),
         _ => format!("ALTER {kind} of anything but its name and owner is not supported"),
     };
     Err(SqlError::unsupported(

@@ -62,4 +62,5 @@ mod transactions;
 mod triggers;
 mod types;
 mod user_types;
+mod view_options;
 mod views;
