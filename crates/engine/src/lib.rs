@@ -52,7 +52,10 @@ pub use catalog::function::{FunctionArgument, FunctionDef, FunctionLanguage, Fun
 pub use catalog::table_lock::LockMode;
 pub use catalog::trigger::{TriggerDef, TriggerEvent};
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
-pub use catalog::view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
+pub use catalog::view::{
+    CHECK_OPTION, DEFINITION_BYTES_MAX, SECURITY_INVOKER, ViewColumn, ViewDef, ViewRead, ViewType,
+    is_yes,
+};
 pub use catalog::{
     Catalog, CheckDef, ColumnDef, ForeignKeyDef, Hidden, Identity, IndexDef, IndexKind, LostLayout,
     ReferenceAction, SchemaDef, SequenceDef, Table, TableDef,

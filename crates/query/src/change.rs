@@ -20,12 +20,14 @@ pub struct Change {
 
 /// A view whose rows are a table's. The statement needs its role's right to change the view; what
 /// it does to the table it does by the rights of the view's owner.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Via {
     /// The view's number.
     pub view: u32,
     /// Whether what the view shows is read, too.
     pub reads: bool,
+    /// Which rows of the table it shows, over these; None: all.
+    pub shows: Option<Expr>,
 }
 
 /// What a statement does with rows.

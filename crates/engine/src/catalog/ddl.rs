@@ -216,6 +216,35 @@ pub(crate) fn free_row_name(catalog: &Catalog, schema: &str, name: &str) -> Resu
     }
 }
 
+/// 42P07 or 42710 unless the names that a table and its indexes take anew are free.
+pub(crate) fn is_free_for(catalog: &Catalog, new: &TableDef, old: &TableDef) -> Result<()> {
+    let moves = new.schema != old.schema;
+    if moves {
+        has_schema(catalog, &new.schema)?;
+    }
+    if moves || new.name != old.name {
+        free_row_name(catalog, &new.schema, &new.name)?;
+    }
+    let had = |name: &str| !moves && old.indexes.iter().any(|index| index.name == name);
+    let names = new.indexes.iter().map(|index| index.name.as_str());
+    for name in names.filter(|name| !had(name)) {
+        free_name(catalog, &new.schema, name)?;
+    }
+    Ok(())
+}
+
+/// Puts a sequence into a catalog, in the place of the one of its number.
+pub(crate) fn put_sequence(catalog: &mut Catalog, def: SequenceDef) -> Result<()> {
+    let old = catalog.sequences.get(&def.oid);
+    let stays = old.is_some_and(|old| old.schema == def.schema && old.name == def.name);
+    if !stays {
+        free_name(catalog, &def.schema, &def.name)?;
+        has_schema(catalog, &def.schema)?;
+    }
+    catalog.sequences.insert(def.oid, Arc::new(def));
+    Ok(())
+}
+
 /// 42P07
 pub(crate) fn name_taken(name: &str) -> Error {
     Error::catalog("42P07", format!("relation \"{name}\" already exists"))

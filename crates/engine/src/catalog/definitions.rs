@@ -241,6 +241,17 @@ pub struct CheckDef {
     pub name: String,
     /// The condition's SQL text.
     pub expression: String,
+    /// The rows that were there have been looked at. Not so after NOT VALID.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub validated: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn is_true(said: &bool) -> bool {
+    *said
 }
 
 /// What becomes of rows that refer to a row whose key goes or changes.

@@ -36,7 +36,15 @@ pub struct ViewDef {
     /// What the names of users' types in the text mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<ViewType>,
+    /// `WITH (…)`: names and values, in the order in which they were said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
 }
+
+/// The option that says that rows which a view would not show are refused: `local` or `cascaded`.
+pub const CHECK_OPTION: &str = "check_option";
+/// The option that says by whose rights a view reads: by the reader's.
+pub const SECURITY_INVOKER: &str = "security_invoker";
 
 /// A type that a view's query names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,6 +94,21 @@ impl ViewDef {
         self.reads.iter().any(|read| read.oid == oid)
     }
 
+    /// What one of its options says.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let mut options = self.options.iter();
+        let said = options.find(|(option, _)| option == name);
+        said.map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it reads by the rights of whoever reads it, not by its owner's.
+    #[must_use]
+    pub fn is_invokers(&self) -> bool {
+        let said = self.option(SECURITY_INVOKER);
+        said.is_some_and(|value| is_yes(value) == Some(true))
+    }
+
     /// About what it takes in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let column = |column: &ViewColumn| {
@@ -99,7 +122,23 @@ impl ViewDef {
         let columns = self.columns.iter().map(column).sum::<usize>()
             + self.types.iter().map(named).sum::<usize>();
         let reads = self.reads.iter().map(read).sum::<usize>();
-        size_of::<Self>() + 128 + self.query.len() + columns + reads
+        let options = self.options.iter();
+        let options = options.map(|(name, value)| 48 + name.len() + value.len());
+        size_of::<Self>() + 128 + self.query.len() + columns + reads + options.sum::<usize>()
+    }
+}
+
+/// The truth that an option's text says, as PostgreSQL reads it; None where it says none.
+#[must_use]
+pub fn is_yes(text: &str) -> Option<bool> {
+    let text = text.trim().to_ascii_lowercase();
+    let begins = |word: &str, least: usize| text.len() >= least && word.starts_with(&text);
+    if begins("true", 1) || begins("yes", 1) || text == "on" || text == "1" {
+        Some(true)
+    } else if begins("false", 1) || begins("no", 1) || begins("off", 2) || text == "0" {
+        Some(false)
+    } else {
+        None
     }
 }
 

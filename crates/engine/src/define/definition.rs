@@ -14,8 +14,8 @@ use thermocline_storage::log::Lsn;
 use crate::access::Guards;
 use crate::catalog::ddl::{
     Change, drop_function, drop_schema, drop_tablespace, free_name, free_row_name, has_schema,
-    has_tablespace, is_read_by_none, name_taken, put_function, put_tablespace, put_type, put_view,
-    with_trigger,
+    has_tablespace, is_free_for, is_read_by_none, name_taken, put_function, put_sequence,
+    put_tablespace, put_type, put_view, with_trigger,
 };
 use crate::catalog::draft::Draft;
 use crate::catalog::sequence::Sequence;
@@ -113,10 +113,7 @@ impl Parts {
                     Ok(())
                 })
             }
-            Change::AlterSequence(def) => self.edit(txn, |catalog| {
-                catalog.sequences.insert(def.oid, Arc::new(def));
-                Ok(())
-            }),
+            Change::AlterSequence(def) => self.edit(txn, |catalog| put_sequence(catalog, def)),
             Change::RestartSequence { oid, value } => self.restart_sequence(txn, oid, value),
             Change::DropSequence(oid) => self.edit(txn, |catalog| {
                 catalog.sequences.remove(&oid);
@@ -300,10 +297,7 @@ impl Parts {
         let own = txn.state_mut()?.sees_draft_of(table.def.storage);
         self.edit(txn, |catalog| {
             if let Some(old) = catalog.tables.remove(&table.def.oid) {
-                let renamed = old.def.name != table.def.name || old.def.schema != table.def.schema;
-                if renamed {
-                    free_row_name(catalog, &table.def.schema, &table.def.name)?;
-                }
+                is_free_for(catalog, &table.def, &old.def)?;
             }
             has_tablespace(catalog, table.def.tablespace)?;
             catalog.tables.insert(table.def.oid, table.clone());

@@ -114,6 +114,8 @@ impl Locks {
             }
             Change::AlterSequence(def) => {
                 self.objects.push((Sequence(def.oid), EXCLUSIVE));
+                self.objects
+                    .push((Schema(def.schema.clone()), LockMode::Share));
                 if !catalog.relation_exists(&def.schema, &def.name) {
                     self.objects
                         .push((named(&def.schema, &def.name), EXCLUSIVE));
@@ -183,6 +185,10 @@ impl Locks {
                     .push((Schema(def.schema.clone()), LockMode::Share));
                 self.objects
                     .push((Function(def.schema.clone(), def.name.clone()), EXCLUSIVE));
+                // Where it was, if it moves.
+                let old = catalog.functions.get(&def.oid);
+                let old = old.map(|old| Function(old.schema.clone(), old.name.clone()));
+                self.objects.extend(old.map(|old| (old, EXCLUSIVE)));
             }
             Change::DropFunction(oid) => {
                 let def = catalog.functions.get(oid);

@@ -70,6 +70,7 @@ impl Through {
         Via {
             view: self.number,
             reads,
+            shows: self.filter.clone(),
         }
     }
 

@@ -52,7 +52,7 @@ enum Names {
     /// Those of a view that is being made: whether its owner may read what it names is asked
     /// when it is read.
     Making,
-    /// A view's, read by its owner's rights.
+    /// A view's, read by its owner's rights, or by the reader's if it says so.
     View(Arc<ViewDef>, Actor),
 }
 
@@ -215,7 +215,8 @@ impl<'a> Relations<'a> {
         let session = self.environment.session();
         let (actor, reader) = match &self.names {
             Names::Statement | Names::Making => (&session.facts.actor, None),
-            Names::View(_, owner) => (owner, Some(owner.role())),
+            // Whose statement it is is asked anew each time.
+            Names::View(view, reader) => (reader, (!view.is_invokers()).then(|| reader.role())),
         };
         let asks = !matches!(self.names, Names::Making);
         let (schema, needs) = match meaning {
@@ -353,12 +354,15 @@ impl analyze::Catalog for Relations<'_> {
         }
         let def = catalog.views.get(&view);
         let def = def.ok_or_else(|| QueryError::internal("a view that is not there"))?;
-        let owner = catalog.authority.owner(&Object::Table(view));
-        let owner = Actor::numbered(owner, catalog)?;
+        let reader = match def.is_invokers() {
+            // Of the statement, also where a view of somebody else reads this one.
+            true => self.environment.session().facts.actor.clone(),
+            false => Actor::numbered(catalog.authority.owner(&Object::Table(view)), catalog)?,
+        };
         Ok(Box::new(Relations {
             environment: self.environment,
             found: self.found,
-            names: Names::View(Arc::clone(def), owner),
+            names: Names::View(Arc::clone(def), reader),
             nested: self.nested + 1,
             flat: self.flat,
             around: Around::default(),

@@ -23,7 +23,7 @@ use thermocline_engine::{Catalog, Table};
 use thermocline_values::types::DataType;
 
 use crate::output::OutputColumn;
-use crate::plan::Plan;
+use crate::plan::{Check, Plan};
 use crate::privilege::Actor;
 use crate::styles::Styles;
 
@@ -43,6 +43,8 @@ pub struct BindContext<'a> {
     /// Who is to have the rights that the statement needs. None for what belongs to
     /// a table itself: its defaults and checks.
     pub actor: Option<&'a Actor>,
+    /// What a view shows, whose table is changed through it and gets no other rows.
+    pub through: Option<&'a Check>,
     /// By which styles literals are read. What is kept as text is always read in the plain ones.
     pub styles: &'a Styles,
 }
@@ -56,6 +58,7 @@ impl<'a> BindContext<'a> {
             search_path,
             row_estimate: None,
             actor: None,
+            through: None,
             styles: Styles::plain(),
         }
     }

@@ -23,7 +23,7 @@ use super::index_key::check_indexed;
 use super::{BindContext, TypeNames, is_system_column};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
-use crate::plan::{Check, InsertTarget, Reference, unique_within_partition};
+use crate::plan::{Check, CheckOf, InsertTarget, Reference, unique_within_partition};
 use crate::session::qualified;
 use crate::short::{Lowering, is_volatile, not_of_a_row};
 use crate::temporary::{self, path_within};
@@ -518,7 +518,7 @@ pub(crate) fn domain_checks(catalog: &Catalog, table: &Table, column: usize) -> 
         let check = |name: &str, condition: Expr| Check {
             name: name.to_owned(),
             condition,
-            domain: Some(format_type(def.oid, -1)),
+            of: CheckOf::Domain(format_type(def.oid, -1)),
         };
         if domain.not_null {
             let operand = Box::new(Expr::Column(column));
@@ -610,7 +610,7 @@ impl BindContext<'_> {
         bind_default(text, &def.name, def.data_type, &context)
     }
 
-    /// The CHECK constraints of `table`.
+    /// The CHECK constraints of `table`, and what a view says that it is changed through.
     pub(crate) fn checks_of(&self, table: &Arc<Table>) -> Result<Vec<Check>> {
         let path = path_within(&table.schema, self.search_path);
         let context = BindContext {
@@ -623,7 +623,7 @@ impl BindContext<'_> {
             checks.push(Check {
                 name: check.name.clone(),
                 condition: bind_check(&check.expression, table, &context)?,
-                domain: None,
+                of: CheckOf::Table,
             });
         }
         for (column, def) in table.live_columns() {
@@ -631,6 +631,7 @@ impl BindContext<'_> {
                 checks.extend(domain_checks(self.catalog, table, column)?);
             }
         }
+        checks.extend(self.through.cloned());
         Ok(checks)
     }
 }

@@ -6,7 +6,7 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_values::value::Value;
 
-use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_systems, position};
+use super::create_table::{COLUMNS_MAX, Parts, column_part, not_systems, position};
 use super::foreign_key::no_constraint;
 use super::generated::is_generated;
 use super::rewrite::NewType;
@@ -20,7 +20,7 @@ use crate::expr::{EvalContext, Expr, NoRow};
 use crate::parse::constraint::TableConstraint;
 use crate::parse::grant::Owned;
 use crate::parse::table::{AlterOperation, AlterTable, Column};
-use crate::parse::view::AlterView;
+use crate::parse::view::{AlterView, are_views};
 
 impl Definition<'_> {
     pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str> {
@@ -78,6 +78,7 @@ impl Definition<'_> {
                 if_not_exists,
             } => self.add_column(table, column, *if_not_exists).await,
             Operation::AddConstraint(constraint) => self.add_constraint(table, constraint).await,
+            Operation::AddUsingIndex(using) => Box::pin(self.add_using_index(table, using)).await,
             Operation::DropConstraint {
                 name,
                 if_exists,
@@ -169,6 +170,11 @@ impl Definition<'_> {
             Operation::RenameColumn { from, to } => {
                 AlterView::RenameColumn(from.clone(), to.clone())
             }
+            Operation::SetOptions(options) => {
+                are_views(options)?;
+                AlterView::SetOptions(options.clone())
+            }
+            Operation::ResetOptions(names) => AlterView::ResetOptions(names.clone()),
             Operation::Owner(role) => {
                 let name = vec![view.schema.clone(), view.name.clone()];
                 self.change_owner(&Owned::View(name), role).await?;
@@ -332,23 +338,6 @@ impl Definition<'_> {
         self.apply(Change::CreateIndex { table: oid, index }).await
     }
 
-    async fn add_check(
-        &mut self,
-        oid: u32,
-        check: super::create_table::CheckConstraint,
-    ) -> Result<()> {
-        let table = self.current(oid)?;
-        let mut named = named_check(&table.def, check)?;
-        named.expression = self.of_table(&named.expression, &table.def)?;
-        let condition = self.kept(&table.schema, |context| {
-            bind::bind_check(&named.expression, &table, context)
-        })?;
-        self.verify_check(&table, &named.name, &condition).await?;
-        let mut def = table.def.clone();
-        def.checks.push(named);
-        self.apply(Change::AlterTable(def)).await
-    }
-
     async fn drop_constraint(
         &mut self,
         table: &Arc<Table>,
@@ -448,7 +437,7 @@ impl Definition<'_> {
 
     /// Changes whether columns take NULL. The keys of an index over such a
     /// column are written otherwise then, so it is built anew.
-    async fn set_nullability(
+    pub(super) async fn set_nullability(
         &mut self,
         table: &Arc<Table>,
         columns: &[usize],

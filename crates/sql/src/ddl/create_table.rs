@@ -8,10 +8,11 @@ use thermocline_engine::{
     CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SequenceDef, Table, TableDef,
 };
 
+use super::check::{CheckConstraint, named_check};
 use super::column_type::column_type;
 use super::named::table_with_schemas;
 use super::options::{self, TableOptions, access_method};
-use super::{Definition, exists, mentioned, names};
+use super::{Definition, exists, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::parse::constraint::{ColumnConstraint, ForeignKey, TableConstraint};
@@ -32,14 +33,6 @@ pub(super) struct KeyConstraint {
     pub(super) columns: Vec<String>,
     pub(super) include: Vec<String>,
     pub(super) primary: bool,
-}
-
-/// A CHECK; `column` is where it stood.
-pub(super) struct CheckConstraint {
-    pub(super) name: Option<String>,
-    pub(super) column: Option<String>,
-    /// Its text.
-    pub(super) expression: String,
 }
 
 /// A column's own part of its definition.
@@ -228,7 +221,9 @@ impl Definition<'_> {
         }
         for check in parts.checks {
             let named = named_check(&def, check)?;
-            def.checks.push(named);
+            // There are no rows that were not looked at.
+            let validated = true;
+            def.checks.push(CheckDef { validated, ..named });
         }
         def.partition_key = match &options.partition_key {
             Some(columns) => columns
@@ -291,13 +286,7 @@ impl Definition<'_> {
         made: &mut Vec<String>,
     ) -> Result<IndexDef> {
         if key.primary && def.indexes.iter().any(|index| index.primary) {
-            return Err(SqlError::new(
-                "42P16",
-                format!(
-                    "multiple primary keys for table \"{}\" are not allowed",
-                    def.name
-                ),
-            ));
+            return Err(second_primary_key(&def.name));
         }
         let what = if key.primary { "primary key" } else { "unique" };
         let columns = key_columns(def, &key.columns, what)?;
@@ -467,6 +456,12 @@ pub(super) fn too_many_columns() -> SqlError {
     SqlError::new("54011", message)
 }
 
+#[cold]
+pub(super) fn second_primary_key(table: &str) -> SqlError {
+    let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+    SqlError::new("42P16", message)
+}
+
 /// The error of a second constraint of a name.
 #[cold]
 pub(super) fn has_constraint(def: &TableDef, name: &str) -> SqlError {
@@ -475,34 +470,6 @@ pub(super) fn has_constraint(def: &TableDef, name: &str) -> SqlError {
         def.name
     );
     SqlError::new("42710", message)
-}
-
-/// A CHECK with the name it was given or that PostgreSQL would give it.
-pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<CheckDef> {
-    let taken = |name: &str| def.has_constraint(name);
-    let name = match check.name {
-        Some(name) if taken(&name) => return Err(has_constraint(def, &name)),
-        Some(name) => name,
-        None => {
-            let column = match check.column {
-                Some(column) => column,
-                None => only_column(&check.expression, def)?.unwrap_or_default(),
-            };
-            names::choose(&def.name, &column, "check", taken)
-        }
-    };
-    Ok(CheckDef {
-        name,
-        expression: check.expression,
-    })
-}
-
-/// The column that an expression reads, if it is one.
-fn only_column(expression: &str, def: &TableDef) -> Result<Option<String>> {
-    Ok(match mentioned::columns(expression, def)?.as_slice() {
-        [column] => Some(def.columns[*column].name.clone()),
-        _ => None,
-    })
 }
 
 /// 42P16 for what only temporary tables have.
@@ -534,10 +501,15 @@ impl Parts {
                 include: include.clone(),
                 primary: *primary,
             }),
-            TableConstraint::Check { name, expression } => self.checks.push(CheckConstraint {
+            TableConstraint::Check {
+                name,
+                expression,
+                validated,
+            } => self.checks.push(CheckConstraint {
                 name: name.clone(),
                 column: column.map(str::to_owned),
                 expression: expression.clone(),
+                validated: *validated,
             }),
             TableConstraint::ForeignKey(key) => {
                 self.foreign_keys

@@ -317,8 +317,7 @@ impl Definition<'_> {
         let catalog = self.catalog();
         for check in domain_checks(&catalog, &table, column)? {
             if self.some_row_is_not(&table, &check.condition).await? {
-                let domain = check.domain.as_deref().unwrap_or_default();
-                return Err(of_no_domain(domain, &check.name));
+                return Err(of_no_domain(check.of.domain(), &check.name));
             }
         }
         Ok(())

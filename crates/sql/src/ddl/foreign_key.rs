@@ -47,7 +47,9 @@ impl Definition<'_> {
         let parent = self.parent(&table, key).await?;
         // As it is now, and may be the table itself.
         let table = self.current(oid)?;
-        let def = self.foreign_key_def(&table, &parent, key, column)?;
+        let mut def = self.foreign_key_def(&table, &parent, key, column)?;
+        // A new table has no rows that were not looked at.
+        def.validated |= new;
         let validated = def.validated;
         let mut changed = table.def.clone();
         changed.foreign_keys.push(def);
@@ -243,12 +245,15 @@ impl Definition<'_> {
         Ok(())
     }
 
-    /// VALIDATE CONSTRAINT: whether it was a foreign key's name.
+    /// VALIDATE CONSTRAINT, of a foreign key or a CHECK.
     pub(super) async fn validate_constraint(
         &mut self,
         table: &Arc<Table>,
         name: &str,
     ) -> Result<()> {
+        if let Some(at) = table.checks.iter().position(|check| check.name == name) {
+            return self.validate_check(table, at).await;
+        }
         let mut def = table.def.clone();
         let Some(number) = def.foreign_keys.iter().position(|key| key.name == name) else {
             let relation = &table.name;

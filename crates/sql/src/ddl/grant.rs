@@ -328,7 +328,7 @@ impl Definition<'_> {
         })
     }
 
-    fn types_named(&self, types: Option<&[String]>) -> Result<Option<Vec<u32>>> {
+    pub(super) fn types_named(&self, types: Option<&[String]>) -> Result<Option<Vec<u32>>> {
         let catalog = self.catalog();
         let type_of = |text: &String| {
             let known = type_of_text(text, self.type_names(&catalog));

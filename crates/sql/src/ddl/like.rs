@@ -6,7 +6,8 @@ use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{ColumnDef, SequenceDef, Table, ViewDef};
 use thermocline_query::types::domain::is_domain;
 
-use super::create_table::{CheckConstraint, ColumnPart, KeyConstraint, Parts, PlainIndex};
+use super::check::CheckConstraint;
+use super::create_table::{ColumnPart, KeyConstraint, Parts, PlainIndex};
 use super::{Definition, find_relation};
 use crate::bind;
 use crate::error::{Result, SqlError};
@@ -78,6 +79,7 @@ impl Definition<'_> {
                     name: Some(check.name.clone()),
                     column: None,
                     expression: check.expression.clone(),
+                    validated: true,
                 }));
         }
         if like.indexes {

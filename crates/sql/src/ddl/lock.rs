@@ -8,6 +8,7 @@ use thermocline_engine::{Catalog, LockMode, Table};
 
 use super::{Definition, find_relation};
 use crate::error::Result;
+use crate::parse::schema::{Moved, SetSchema};
 use crate::parse::statement::{Ddl, Dropped};
 use crate::parse::table::AlterOperation;
 use crate::parse::trigger::TriggerCommand;
@@ -47,6 +48,10 @@ impl Definition<'_> {
                 };
                 (std::slice::from_ref(command.table()), mode)
             }
+            Ddl::SetSchema(SetSchema {
+                moved: Moved::Relation(_, name),
+                ..
+            }) => (std::slice::from_ref(name), exclusive),
             Ddl::RenameIndex { name, .. } => (std::slice::from_ref(name), exclusive),
             Ddl::Truncate(truncate) => (truncate.tables.as_slice(), exclusive),
             Ddl::Drop(drop) if matches!(drop.kind, Dropped::Table | Dropped::Index) => {

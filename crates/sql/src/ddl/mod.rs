@@ -5,6 +5,7 @@
 
 mod alter_table;
 mod attribute;
+mod check;
 mod column_type;
 mod comment;
 mod create_table;
@@ -35,10 +36,12 @@ mod role;
 mod schema;
 mod sequence;
 mod session_settings;
+mod set_schema;
 mod tablespace;
 mod temporary;
 mod trigger;
 mod user_type;
+mod using_index;
 mod verify;
 mod view;
 mod view_query;
@@ -148,6 +151,7 @@ fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Ca
         Ddl::Tablespace(change) => Box::pin(definition.tablespace_change(change)),
         Ddl::Truncate(truncate) => Box::pin(definition.truncate(truncate)),
         Ddl::CreateSchema(create) => Box::pin(definition.create_schema(create)),
+        Ddl::SetSchema(of) => Box::pin(definition.set_schema(of)),
         Ddl::Drop(drop) => Box::pin(definition.drop_objects(drop)),
     }
 }

@@ -216,7 +216,9 @@ impl Definition<'_> {
                 let condition = self.kept(&table.schema, |context| {
                     bind::bind_check(&check.expression, &table, context)
                 })?;
-                self.verify_check(&table, &check.name, &condition).await?;
+                if check.validated {
+                    self.verify_check(&table, &check.name, &condition).await?;
+                }
             }
         }
         Ok(())

@@ -86,7 +86,14 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
         }
         Change::DropType(oid) => owns_type(actor, catalog, *oid, true),
         Change::CreateFunction(def) => actor.need_schema(catalog, &def.schema, create),
-        Change::ReplaceFunction(def) => owns_function(actor, catalog, def.oid, false),
+        Change::ReplaceFunction(def) => {
+            owns_function(actor, catalog, def.oid, false)?;
+            let old = catalog.functions.get(&def.oid);
+            match old.is_some_and(|old| old.schema != def.schema) {
+                true => actor.need_schema(catalog, &def.schema, create),
+                false => Ok(()),
+            }
+        }
         Change::DropFunction(oid) => owns_function(actor, catalog, *oid, true),
         Change::Comment { on, .. } => may_comment(on, actor, catalog),
         // Whose commands ask for a superuser themselves, and are named by them.

@@ -129,7 +129,7 @@ impl Definition<'_> {
     }
 
     /// Defaults that name a sequence name it anew. Who may rename it needs no right on their tables.
-    async fn rename_in_defaults(&mut self, [old, new]: &[String; 2]) -> Result<()> {
+    pub(super) async fn rename_in_defaults(&mut self, [old, new]: &[String; 2]) -> Result<()> {
         let names_it = |default: &Option<String>| default.as_ref().is_some_and(|d| d.contains(old));
         for table in self.catalog().tables.values() {
             if !table.columns.iter().any(|column| names_it(&column.default)) {

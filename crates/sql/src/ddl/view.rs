@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, DEFINITION_BYTES_MAX, ViewColumn, ViewDef};
+use thermocline_engine::{CHECK_OPTION, Catalog, DEFINITION_BYTES_MAX, ViewColumn, ViewDef};
 use thermocline_query::types::format_type;
 
 use super::view_query::{ViewQuery, view_query};
-use super::{Definition, exists, names, no_schema};
+use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};
 use crate::parse::depth::{DEPTH_MAX, too_deep};
 use crate::parse::view::{AlterView, CreateView, ViewCommand};
 use crate::privilege::not_owner;
-use crate::temporary::{is_temporary, meant};
+use crate::temporary::is_temporary;
 
 /// The columns that a relation may have.
 const COLUMNS_MAX: usize = 1600;
@@ -65,7 +65,13 @@ impl Definition<'_> {
             // The view and the columns that it gives are levels, too.
             depth: create.depth + 2,
             types: query.types,
+            options: create.options.clone(),
         };
+        if def.option(CHECK_OPTION).is_some()
+            && let Some(refused) = query.unchecked
+        {
+            return Err(refused);
+        }
         if reads_itself(&self.catalog(), &def) {
             return Err(SqlError::new(
                 "42P17",
@@ -164,7 +170,7 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
-    /// Changes a view's names.
+    /// Changes a view's names and options.
     pub(super) async fn change_view(&mut self, view: &ViewDef, change: &AlterView) -> Result<()> {
         if !self.actor()?.owns(&Object::Table(view.oid)) {
             return Err(not_owner("view", &view.name));
@@ -194,28 +200,21 @@ impl Definition<'_> {
                 }
                 def.columns[place].name = new;
             }
-            AlterView::Schema(schema) => {
-                let schema = meant(schema, self.search_path);
-                if catalog.schema(schema).is_none() {
-                    return Err(no_schema(schema));
-                }
-                if schema == def.schema {
-                    return Ok(());
-                }
-                if is_temporary(schema) || is_temporary(&def.schema) {
+            AlterView::SetOptions(options) => {
+                // Whether its rows can be told from others is known where it is made.
+                if options.iter().any(|(name, _)| name == CHECK_OPTION) {
                     return Err(SqlError::unsupported(
-                        "cannot move objects into or out of temporary schemas",
-                        "Create the object anew in the other schema.",
+                        "ALTER VIEW ... SET (check_option) is not supported",
+                        "Use CREATE OR REPLACE VIEW ... WITH CHECK OPTION.",
                     ));
                 }
-                if catalog.relation_exists(schema, &def.name) {
-                    let message = format!(
-                        "relation \"{}\" already exists in schema \"{schema}\"",
-                        def.name
-                    );
-                    return Err(SqlError::new("42P07", message));
+                for (name, value) in options {
+                    def.options.retain(|(known, _)| known != name);
+                    def.options.push((name.clone(), value.clone()));
                 }
-                schema.clone_into(&mut def.schema);
+            }
+            AlterView::ResetOptions(names) => {
+                def.options.retain(|(known, _)| !names.contains(known));
             }
         }
         self.apply(Change::ReplaceView(def)).await

@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead, ViewType};
+use thermocline_query::analyze::view_obstacle;
+use thermocline_query::tree::{ExprKind, Query, RelationKind, Target};
 
 use super::Definition;
 use crate::error::{Result, SqlError};
 use crate::parse::view::CreateView;
 use crate::privilege::Actor;
+use crate::short::not_of_a_row;
 
 /// See the head of this file.
 pub(super) struct ViewQuery {
@@ -19,6 +22,8 @@ pub(super) struct ViewQuery {
     pub(super) types: Vec<ViewType>,
     /// Why it takes no changes in PostgreSQL.
     pub(super) obstacle: Option<String>,
+    /// Why no rows that come through it are checked by its condition.
+    pub(super) unchecked: Option<SqlError>,
 }
 
 /// The columns of tables that a view's query reads: the tables' numbers and the positions.
@@ -82,13 +87,41 @@ pub(super) fn view_query(
             modifier: column.modifier,
         });
     }
-    let obstacle = thermocline_query::analyze::view_obstacle(query);
+    let obstacle = view_obstacle(query);
     Ok(ViewQuery {
         columns,
         reads: view.reads,
         types: view.types,
         obstacle: obstacle.map(str::to_owned),
+        unchecked: unchecked(query),
     })
+}
+
+/// Why a view of a query cannot be WITH CHECK OPTION.
+fn unchecked(query: &Query) -> Option<SqlError> {
+    const ONLY: &str = "WITH CHECK OPTION is supported only on automatically updatable views";
+    if let Some(obstacle) = view_obstacle(query) {
+        return Some(SqlError::unsupported(ONLY, obstacle));
+    }
+    let is_column = |target: &Target| matches!(target.expr.kind, ExprKind::Column { .. });
+    if !query.targets.iter().any(is_column) {
+        return Some(SqlError::unsupported(
+            ONLY,
+            "Views that have no updatable columns are not automatically updatable.",
+        ));
+    }
+    let relation = query.relations.first().map(|relation| &relation.kind);
+    if !matches!(relation, Some(RelationKind::Table(_))) {
+        return Some(SqlError::unsupported(
+            "WITH CHECK OPTION on a view of a view is not supported",
+            "Such a view takes no changes: make it a view of the table.",
+        ));
+    }
+    let what = not_of_a_row(query.filter.as_ref()?)?;
+    Some(SqlError::unsupported(
+        format!("WITH CHECK OPTION with {what} in the view's WHERE is not supported"),
+        "Leave it out, or put the condition into a trigger of the table.",
+    ))
 }
 
 mod analysis {

@@ -7,7 +7,7 @@ use thermocline_values::value::ValueRef;
 use crate::error::{Result, SqlError};
 use crate::expr::{Datum, EvalContext, RowAccess};
 use crate::output::{ColumnType, RowWriter};
-use crate::plan::{Check, OutputExpr};
+use crate::plan::{Check, CheckOf, OutputExpr};
 use crate::styles::Styles;
 
 /// A stored tuple.
@@ -101,7 +101,7 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// 23514 unless no check is false for the row.
+/// 23514 unless no check is false for the row, and 44000 where a view would not show it.
 pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
     checks: &[Check],
     table: &Table,
@@ -109,19 +109,28 @@ pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
     context: &EvalContext<'_>,
 ) -> Result<()> {
     for check in checks {
-        if check.condition.truth(row, context)? == Some(false) {
-            if let Some(domain) = &check.domain {
+        let truth = check.condition.truth(row, context)?;
+        let error = match &check.of {
+            CheckOf::View if truth != Some(true) => {
+                let name = &check.name;
+                let message = format!("new row violates check option for view \"{name}\"");
+                SqlError::new("44000", message)
+            }
+            CheckOf::Domain(domain) if truth == Some(false) => {
                 return Err(of_no_domain(domain, &check.name));
             }
-            let message = format!(
-                "new row for relation \"{}\" violates check constraint \"{}\"",
-                table.name, check.name
-            );
-            return Err(SqlError::new("23514", message)
-                .with_detail(failing_row(table, row, context.styles))
-                .with_table(&table.schema, &table.name)
-                .with_constraint(check.name.clone()));
-        }
+            CheckOf::Table if truth == Some(false) => {
+                let message = format!(
+                    "new row for relation \"{}\" violates check constraint \"{}\"",
+                    table.name, check.name
+                );
+                SqlError::new("23514", message)
+                    .with_table(&table.schema, &table.name)
+                    .with_constraint(check.name.clone())
+            }
+            _ => continue,
+        };
+        return Err(error.with_detail(failing_row(table, row, context.styles)));
     }
     Ok(())
 }

@@ -52,9 +52,22 @@ pub enum TableConstraint {
         name: Option<String>,
         /// The text of the condition.
         expression: String,
+        /// Not NOT VALID.
+        validated: bool,
     },
     /// FOREIGN KEY and REFERENCES
     ForeignKey(Box<ForeignKey>),
+}
+
+/// PRIMARY KEY or UNIQUE … USING INDEX
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsingIndex {
+    /// The constraint's name; None: the index's.
+    pub name: Option<String>,
+    /// The index, in the schema of its table.
+    pub index: String,
+    /// PRIMARY KEY
+    pub primary: bool,
 }
 
 /// A FOREIGN KEY constraint.
@@ -159,6 +172,34 @@ pub(super) fn column_constraint(
     }))
 }
 
+/// What ALTER TABLE adds USING INDEX, if it does.
+pub(super) fn using_index(constraint: &Constraint) -> Result<Option<UsingIndex>> {
+    let Some(index) = constraint.indexname() else {
+        return Ok(None);
+    };
+    is_not_deferrable(constraint)?;
+    Ok(Some(UsingIndex {
+        name: constraint.conname().map(str::to_owned),
+        index: index.to_owned(),
+        primary: constraint.contype == ConstrType::CONSTR_PRIMARY,
+    }))
+}
+
+/// 0A000 for a constraint that is to be checked later and is no foreign key.
+fn is_not_deferrable(constraint: &Constraint) -> Result<()> {
+    let said = matches!(
+        constraint.contype,
+        ConstrType::CONSTR_ATTR_DEFERRABLE | ConstrType::CONSTR_ATTR_DEFERRED
+    );
+    match constraint.deferrable || said {
+        false => Ok(()),
+        true => Err(refused(
+            "deferrable constraints other than foreign keys are not supported",
+            "Leave DEFERRABLE out: only foreign keys can be deferred.",
+        )),
+    }
+}
+
 /// A constraint that keys and checks are.
 pub(super) fn table_constraint(constraint: &Constraint) -> Result<TableConstraint> {
     let name = constraint.conname().map(str::to_owned);
@@ -173,22 +214,12 @@ pub(super) fn table_constraint(constraint: &Constraint) -> Result<TableConstrain
             constraint,
         ))));
     }
-    if constraint.deferrable
-        || matches!(
-            constraint.contype,
-            ConstrType::CONSTR_ATTR_DEFERRABLE | ConstrType::CONSTR_ATTR_DEFERRED
-        )
-    {
-        return Err(refused(
-            "deferrable constraints other than foreign keys are not supported",
-            "Leave DEFERRABLE out: only foreign keys can be deferred.",
-        ));
-    }
+    is_not_deferrable(constraint)?;
     match constraint.contype {
         ConstrType::CONSTR_PRIMARY | ConstrType::CONSTR_UNIQUE => {
             if constraint.indexname().is_some() {
                 return Err(refused(
-                    "a constraint USING INDEX is not supported",
+                    "cannot use an existing index in CREATE TABLE",
                     "Name its columns: the constraint makes an index of its own.",
                 ));
             }
@@ -208,6 +239,7 @@ pub(super) fn table_constraint(constraint: &Constraint) -> Result<TableConstrain
         ConstrType::CONSTR_CHECK => Ok(TableConstraint::Check {
             name,
             expression: written::expression(constraint.raw_expr())?,
+            validated: !constraint.skip_validation,
         }),
         ConstrType::CONSTR_EXCLUSION => Err(refused(
             "exclusion constraints are not supported",

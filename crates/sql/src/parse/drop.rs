@@ -1,13 +1,11 @@
-//! DROP of what is in a schema, RENAME, SET SCHEMA, and CREATE SCHEMA.
+//! DROP of what is in a schema, and RENAME.
 
-use pg_raw_parse::nodes::{
-    AlterObjectSchemaStmt, CreateSchemaStmt, DropStmt, ObjectType, RenameStmt,
-};
+use pg_raw_parse::nodes::{DropStmt, ObjectType, RenameStmt};
 
 use super::comment::kind_of;
 use super::domain::{AlterDomain, DomainCommand};
 use super::role::RoleCommand;
-use super::statement::{AlterSequence, CreateSchema, Ddl, Drop, Dropped, Missing, Statement};
+use super::statement::{AlterSequence, Ddl, Drop, Dropped, Missing, Statement};
 use super::table::{AlterOperation, altered};
 use super::user_type::{AlterType, TypeCommand};
 use super::view::{AlterView, ViewCommand};
@@ -145,44 +143,6 @@ fn domain(name: Vec<String>, change: AlterDomain) -> Statement {
 fn refused(kind: ObjectType::Type) -> SqlError {
     let message = format!("ALTER {} ... RENAME is not supported", kind_of(kind));
     SqlError::unsupported(message, "Create it again by the new name.")
-}
-
-/// ALTER … SET SCHEMA
-pub(super) fn set_schema(statement: &AlterObjectSchemaStmt) -> Result<Statement> {
-    let schema = statement.newschema().unwrap_or_default().to_owned();
-    let object = node::name(statement.object());
-    Ok(match statement.object_type {
-        ObjectType::OBJECT_VIEW => Statement::Ddl(Ddl::View(ViewCommand::Alter {
-            name: node::relation(statement.relation()),
-            if_exists: statement.missing_ok,
-            change: AlterView::Schema(schema),
-        })),
-        ObjectType::OBJECT_TYPE => user_type::altered(object, AlterType::Schema(schema)),
-        ObjectType::OBJECT_DOMAIN => domain(object, AlterDomain::Schema(schema)),
-        other => {
-            let message = format!("ALTER {} ... SET SCHEMA is not supported", kind_of(other));
-            return Err(SqlError::unsupported(
-                message,
-                "Create it in the other schema, and move its rows there.",
-            ));
-        }
-    })
-}
-
-pub(super) fn create_schema(statement: &CreateSchemaStmt) -> Result<Statement> {
-    if !statement.schema_elts().is_empty() {
-        return Err(SqlError::unsupported(
-            "CREATE SCHEMA with definitions is not supported",
-            "Write the definitions as statements of their own.",
-        ));
-    }
-    let owner = statement.authrole().map(node::role);
-    let named = statement.schemaname().map(str::to_owned);
-    Ok(Statement::Ddl(Ddl::CreateSchema(CreateSchema {
-        name: named.or_else(|| owner.clone()).unwrap_or_default(),
-        if_not_exists: statement.if_not_exists,
-        owner,
-    })))
 }
 
 /// DROP DATABASE: there is none to be dropped.

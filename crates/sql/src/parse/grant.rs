@@ -8,8 +8,8 @@ use pg_raw_parse::{Node, make};
 use thermocline_engine::authority::DefaultsKind;
 
 use super::comment::kind_of;
-use super::node;
 use super::statement::{Ddl, Statement};
+use super::{node, view};
 use crate::error::{Result, SqlError};
 
 /// GRANT or REVOKE of privileges.
@@ -252,15 +252,18 @@ fn argument_types(object: Node<'_>) -> Result<Option<Vec<String>>> {
 /// A function's name, and its arguments' types where they are said.
 pub type FunctionNamed = (Vec<String>, Option<Vec<String>>);
 
+/// A function as a statement names it.
+pub(super) fn function_named(object: Node<'_>) -> Result<FunctionNamed> {
+    Ok((node::name(object), argument_types(object)?))
+}
+
 /// The functions that privileges are for; as [`objects`].
 fn functions(statement: &GrantStmt) -> Result<Vec<FunctionNamed>> {
     let mut found = Ok(Vec::new());
     make::owned(|mem| {
         let copy = mem.make_unique(statement.objects()).uncast();
         if let Node::NodeList(list) = copy.as_ref() {
-            let named = list
-                .iter()
-                .map(|node| Ok((node::name(node), argument_types(node)?)));
+            let named = list.iter().map(function_named);
             found = named.collect();
         }
         mem.make_node::<SelectStmt>()
@@ -309,9 +312,14 @@ pub(super) fn alter_other(statement: &AlterTableStmt) -> Result<Statement> {
         let role = change.newowner().map(node::role).unwrap_or_default();
         return Ok(Statement::Ddl(Ddl::Owner { owned, role }));
     }
+    if statement.objtype == ObjectType::OBJECT_VIEW
+        && let Some(altered) = view::altered(statement)?
+    {
+        return Ok(altered);
+    }
     let kind = kind_of(statement.objtype);
     let message = match statement.objtype {
-        ObjectType::OBJECT_VIEW => "defaults and options of views are not supported".to_owned(),
+        ObjectType::OBJECT_VIEW => "defaults of views are not supported".to_owned(),
         _ => format!("ALTER {kind} of anything but its name and owner is not supported"),
     };
     Err(SqlError::unsupported(

@@ -35,6 +35,7 @@ mod refused;
 pub mod residence;
 pub(crate) mod role;
 pub(crate) mod scan;
+pub mod schema;
 pub(crate) mod secret;
 pub(crate) mod sequence;
 mod setting;

@@ -7,8 +7,8 @@ use thermocline_query::parse::Parsed;
 use super::statement::{Dropped, Statement};
 use super::{
     comment, constraint, copy, cursor, domain, drop, execute, explain, extension, function, grant,
-    index, lock, maintenance, query, refused, role, sequence, setting, table, table_as, tablespace,
-    transaction, trigger, user_type, view,
+    index, lock, maintenance, query, refused, role, schema, sequence, setting, table, table_as,
+    tablespace, transaction, trigger, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -89,14 +89,14 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         },
         Node::IndexStmt(of) => index::create_index(of)?,
         Node::TruncateStmt(of) => table::truncate(of),
-        Node::CreateSchemaStmt(of) => drop::create_schema(of)?,
+        Node::CreateSchemaStmt(of) => schema::create_schema(of, text)?,
         Node::DropStmt(of) => drop::drop(of, text)?,
         Node::DropdbStmt(of) => drop::drop_none(Dropped::Database, of.dbname(), of.missing_ok),
         Node::CreateTableSpaceStmt(of) => tablespace::create(of),
         Node::DropTableSpaceStmt(of) => tablespace::drop(of),
         Node::AlterTableSpaceOptionsStmt(of) => tablespace::alter(of),
         Node::RenameStmt(of) => drop::rename(of)?,
-        Node::AlterObjectSchemaStmt(of) => drop::set_schema(of)?,
+        Node::AlterObjectSchemaStmt(of) => schema::set_schema(of)?,
         Node::CreateExtensionStmt(of) => {
             extension::create(of.extname().unwrap_or_default(), of.if_not_exists)?
         }

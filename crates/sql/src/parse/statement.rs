@@ -17,6 +17,7 @@ use super::grant::{DefaultPrivileges, GrantCommand, Owned, OwnedBy};
 use super::index::CreateIndex;
 use super::residence::ResidenceCommand;
 use super::role::RoleCommand;
+use super::schema::{CreateSchema, SetSchema};
 use super::sequence::SequenceOptions;
 use super::table::{AlterTable, CreateTable, Truncate};
 use super::table_as::TableAs;
@@ -451,19 +452,10 @@ pub enum Ddl {
     Truncate(Truncate),
     /// CREATE SCHEMA
     CreateSchema(CreateSchema),
+    /// ALTER … SET SCHEMA
+    SetSchema(SetSchema),
     /// DROP of tables, views, indexes, sequences, schemas.
     Drop(Drop),
-}
-
-/// CREATE SCHEMA.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CreateSchema {
-    /// Its name.
-    pub name: String,
-    /// An existing one is left alone.
-    pub if_not_exists: bool,
-    /// AUTHORIZATION
-    pub owner: Option<String>,
 }
 
 /// DROP.

@@ -4,14 +4,15 @@
 use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, CreateStmt,
-    OnCommitAction, TableLikeClause, TableLikeOption, TruncateStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, CreateStmt, OnCommitAction,
+    TableLikeClause, TableLikeOption, TruncateStmt,
 };
 use thermocline_engine::catalog::Residence;
 use thermocline_query::parse::written;
 
 use super::constraint::{
-    ColumnConstraint, TableConstraint, column_constraint, defers, table_constraint,
+    ColumnConstraint, TableConstraint, UsingIndex, column_constraint, defers, table_constraint,
+    using_index,
 };
 use super::residence::RESIDENCE;
 use super::sequence::SequenceOptions;
@@ -114,6 +115,8 @@ pub enum AlterOperation {
     },
     /// ADD CONSTRAINT
     AddConstraint(TableConstraint),
+    /// ADD PRIMARY KEY or UNIQUE … USING INDEX
+    AddUsingIndex(UsingIndex),
     /// DROP CONSTRAINT
     DropConstraint {
         /// Its name.
@@ -389,16 +392,10 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
             if_exists: change.missing_ok,
             cascade: node::cascades(change.behavior),
         },
-        (Type::AT_AddConstraint, Node::Constraint(constraint)) => {
-            let is_key = constraint.contype == ConstrType::CONSTR_FOREIGN;
-            if constraint.skip_validation && !is_key {
-                return Err(refused(
-                    "NOT VALID is not supported",
-                    "Leave it out: the rows that are there are checked.",
-                ));
-            }
-            AlterOperation::AddConstraint(table_constraint(constraint)?)
-        }
+        (Type::AT_AddConstraint, Node::Constraint(constraint)) => match using_index(constraint)? {
+            Some(using) => AlterOperation::AddUsingIndex(using),
+            None => AlterOperation::AddConstraint(table_constraint(constraint)?),
+        },
         (Type::AT_DropConstraint, _) => AlterOperation::DropConstraint {
             name,
             if_exists: change.missing_ok,

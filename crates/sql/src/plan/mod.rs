@@ -463,15 +463,37 @@ pub struct After {
     pub own_parameters: usize,
 }
 
-/// A CHECK constraint, bound.
+/// A condition on the rows that are stored: a CHECK constraint, or what a view shows.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The constraint's name; empty for a domain's NOT NULL.
+    /// The constraint's name, or the view's; empty for a domain's NOT NULL.
     pub name: String,
     /// What must not be false.
     pub condition: Expr,
-    /// The domain of a column that it is of, as messages name it; none: it is the table's.
-    pub domain: Option<String>,
+    /// What it is of.
+    pub of: CheckOf,
+}
+
+impl CheckOf {
+    /// The domain that it is of; empty for others.
+    pub(crate) fn domain(&self) -> &str {
+        match self {
+            Self::Domain(domain) => domain,
+            Self::Table | Self::View => "",
+        }
+    }
+}
+
+/// What a condition on rows is of.
+#[derive(Clone, Debug)]
+pub enum CheckOf {
+    /// The table.
+    Table,
+    /// The domain of a column, as messages name it.
+    Domain(String),
+    /// A view WITH CHECK OPTION that the rows come through: its condition must be true, and is not
+    /// where it is NULL.
+    View,
 }
 
 /// Where and how an INSERT or a COPY FROM stores rows.

@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_engine::authority::{Object, Privileges};
-use thermocline_engine::{Database, Identity, Table};
+use thermocline_engine::{CHECK_OPTION, Catalog, Database, Identity, Table, ViewDef};
 use thermocline_query::analyze::{Analyzed, AnalyzedStatement};
 use thermocline_query::change::{Change, ChangeKind, Given, Source, Statement, Via};
 use thermocline_query::parse::parse;
@@ -48,7 +48,7 @@ use crate::bind::{BindContext, Bound, Command};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::{ColumnType, OtherType, OutputColumn};
-use crate::plan::{OutputExpr, Plan, ReadQuery, Reason, ShortPlan};
+use crate::plan::{Check, CheckOf, OutputExpr, Plan, ReadQuery, Reason, ShortPlan};
 use crate::privilege::Actor;
 use crate::typed::{TypedQuery, held, positioned, query_of};
 use before::Befores;
@@ -212,13 +212,15 @@ impl Planner<'_> {
             return Err(SqlError::internal("a change of a table that is not there"));
         };
         let context = self.context;
-        let owner;
-        let context = match change.via {
+        let (actor, check);
+        let context = match &change.via {
             None => context,
             Some(via) => {
-                owner = owner_of(via, &change.kind, &context)?;
+                actor = changes_as(via, &change.kind, &context)?;
+                check = check_option(via, &table, &context)?;
                 BindContext {
-                    actor: owner.as_ref(),
+                    actor: actor.as_ref(),
+                    through: check.as_ref(),
                     ..context
                 }
             }
@@ -282,17 +284,36 @@ fn forget_unread(query: &mut Query) {
     }
 }
 
-/// The owner of a view, by whose rights its table is changed.
+/// The view that a table is changed through.
+fn view_of<'c>(via: &Via, catalog: &'c Catalog) -> Result<&'c ViewDef> {
+    let view = catalog.views.get(&via.view);
+    let view = view.ok_or_else(|| SqlError::internal("a change of a view that is not there"))?;
+    Ok(view)
+}
+
+/// What the rows must be that come through a view WITH CHECK OPTION.
+fn check_option(via: &Via, table: &Table, context: &BindContext<'_>) -> Result<Option<Check>> {
+    let view = view_of(via, context.catalog)?;
+    let (Some(_), Some(shows)) = (view.option(CHECK_OPTION), &via.shows) else {
+        return Ok(None);
+    };
+    let relations = [(table, 0)];
+    Ok(Some(Check {
+        name: view.name.clone(),
+        condition: Lowering::of_tables(&relations).row(shows)?,
+        of: CheckOf::View,
+    }))
+}
+
+/// By whose rights the table of a view is changed: its owner's, unless the view is the reader's.
 ///
 /// # Errors
 /// 42501 where the statement's role may not change the view.
-fn owner_of(via: Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Option<Actor>> {
+fn changes_as(via: &Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Option<Actor>> {
     let (Some(actor), catalog) = (context.actor, context.catalog) else {
         return Ok(None);
     };
-    let Some(view) = catalog.views.get(&via.view) else {
-        return Err(SqlError::internal("a change of a view that is not there"));
-    };
+    let view = view_of(via, catalog)?;
     let mut needs = match kind {
         ChangeKind::Insert(_) => Privileges::INSERT,
         ChangeKind::Update { .. } => Privileges::UPDATE,
@@ -304,6 +325,9 @@ fn owner_of(via: Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Op
         needs |= Privileges::SELECT;
     }
     actor.need_view(catalog, view, needs)?;
+    if view.is_invokers() {
+        return Ok(Some(actor.clone()));
+    }
     let owner = catalog.authority.owner(&Object::Table(via.view));
     Actor::numbered(owner, catalog).map(Some)
 }

@@ -181,6 +181,7 @@ impl Fixture {
                 def.checks.push(CheckDef {
                     name: "accounts_balance_check".into(),
                     expression: "balance >= 0".into(),
+                    validated: true,
                 });
                 def.partition_key = vec![0];
                 def.indexes = vec![
@@ -221,6 +222,7 @@ impl Fixture {
                 def.checks.push(CheckDef {
                     name: "pairs_b_check".into(),
                     expression: "b > 0".into(),
+                    validated: true,
                 });
                 def.partition_key = vec![0];
                 def.indexes = vec![self.index("pairs_pkey", &[0], true, IndexKind::Hash)];

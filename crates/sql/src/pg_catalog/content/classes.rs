@@ -40,6 +40,16 @@ pub(super) fn namespaces(relation: &Relation, session: &SystemSession) -> Vec<Ve
     rows
 }
 
+/// `WITH (…)` as it is shown; NULL without options.
+fn reloptions<'a>(options: impl Iterator<Item = (&'a String, &'a String)>) -> Datum {
+    let texts = options.map(|(name, value)| Datum::text(format!("{name}={value}")));
+    let texts: Vec<Datum> = texts.collect();
+    match texts.is_empty() {
+        true => Datum::Null,
+        false => Datum::array(texts),
+    }
+}
+
 pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
@@ -71,14 +81,6 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
     for table in session.catalog.tables.values() {
         let report = session.table_report(table.oid).unwrap_or_default();
         let bytes = report.hot_bytes + report.block_bytes;
-        let options = (!table.options.is_empty()).then(|| {
-            Datum::array(
-                table
-                    .options
-                    .iter()
-                    .map(|(name, value)| Datum::text(format!("{name}={value}"))),
-            )
-        });
         let mut row = filler.row([
             Datum::oid(table.oid),
             Datum::text(&table.name),
@@ -99,7 +101,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Bool(true),
             Datum::text("d"),
             Datum::oid(table.storage),
-            options.unwrap_or_default(),
+            reloptions(table.options.iter()),
             session.acl(&Object::Table(table.oid)),
             Datum::Bool(false),
         ]);
@@ -179,7 +181,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Bool(true),
             Datum::text("n"),
             Datum::Int(0),
-            Datum::Null,
+            reloptions(view.options.iter().map(|(name, value)| (name, value))),
             session.acl(&Object::Table(view.oid)),
             Datum::Bool(true),
         ]));

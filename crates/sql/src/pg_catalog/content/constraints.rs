@@ -135,7 +135,7 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
                 Datum::text(&check.name),
                 Datum::oid(schema),
                 Datum::text("c"),
-                Datum::Bool(true),
+                Datum::Bool(check.validated),
                 Datum::oid(table.oid),
                 Datum::Int(0),
                 Datum::text(" "),

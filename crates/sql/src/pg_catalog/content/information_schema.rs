@@ -2,7 +2,7 @@
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::Identity;
-use thermocline_engine::{SequenceDef, TypeDef, TypeKind, ViewDef};
+use thermocline_engine::{CHECK_OPTION, SequenceDef, TypeDef, TypeKind, ViewDef};
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
 use thermocline_values::types::DataType;
@@ -160,7 +160,10 @@ fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                     true => Datum::text(view_definition(session, view)),
                     false => Datum::Null,
                 },
-                Datum::text("NONE"),
+                Datum::text(match view.option(CHECK_OPTION) {
+                    None => "NONE".to_owned(),
+                    Some(option) => option.to_uppercase(),
+                }),
                 yes_or_no(takes_changes),
                 yes_or_no(takes_changes),
                 yes_or_no(false),

@@ -103,7 +103,9 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
         }
         for (number, check) in table.checks.iter().enumerate() {
             if check_oid(table, number) == oid {
-                return Some(check_text(&shown(session, &check.expression), pretty));
+                let not_valid = if check.validated { "" } else { " NOT VALID" };
+                let text = check_text(&shown(session, &check.expression), pretty);
+                return Some(text + not_valid);
             }
         }
     }
