@@ -26,6 +26,9 @@ enum Definition {
     Change(Change),
     /// All rows are written anew, as they are.
     Rewrite(TableDef),
+    /// All rows are spread without a key, and then get the only index again that the table has:
+    /// its primary key.
+    Rekey(TableDef),
 }
 
 impl Definition {
@@ -35,15 +38,20 @@ impl Definition {
         txn: &mut Transaction,
         options: &RunOptions,
     ) -> Result<(), Error> {
+        let same = |old: &Table, tuple: &[u8], new: &Table, out: &mut Vec<u8>| {
+            let values: Vec<_> = old.layouts.tuple(tuple).values().collect();
+            new.encode_tuple(&values, out);
+            Ok(())
+        };
         match self {
             Definition::Change(change) => db.ddl(txn, options, change).await,
-            Definition::Rewrite(def) => {
-                let same = |old: &Table, tuple: &[u8], new: &Table, out: &mut Vec<u8>| {
-                    let values: Vec<_> = old.layouts.tuple(tuple).values().collect();
-                    new.encode_tuple(&values, out);
-                    Ok(())
-                };
-                db.rewrite_table(txn, options, def, &same).await
+            Definition::Rewrite(def) => db.rewrite_table(txn, options, def, &same).await,
+            Definition::Rekey(mut def) => {
+                let (table, index) = (def.oid, def.indexes.remove(0));
+                def.partition_key.clear();
+                db.rewrite_table(txn, options, def, &same).await?;
+                db.ddl(txn, options, Change::CreateIndex { table, index })
+                    .await
             }
         }
     }
@@ -84,7 +92,14 @@ fn change(
                 emptied,
                 renewed,
             };
-            return (Definition::Rewrite(table.def.clone()), None, draft);
+            let def = table.def.clone();
+            let has_only_key =
+                def.indexes.len() == 1 && def.partition_key == def.indexes[0].columns;
+            let definition = match has_only_key && world.below(2) == 0 {
+                true => Definition::Rekey(def),
+                false => Definition::Rewrite(def),
+            };
+            return (definition, None, draft);
         }
         0 => {
             let draft = Draft {
