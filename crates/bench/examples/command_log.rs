@@ -46,6 +46,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
             constraint: true,
             kind: IndexKind::Hash,
             include: Vec::new(),
+            nulls_equal: false,
         }],
         partition_key: vec![0],
         ..TableDef::new(db.allocate_oid(), name, columns)

@@ -107,6 +107,7 @@ fn define(db: &Arc<Database>, name: &str) {
         constraint: number == 0,
         kind,
         include: Vec::new(),
+        nulls_equal: false,
     };
     let def = TableDef {
         indexes: vec![

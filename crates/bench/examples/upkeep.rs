@@ -95,6 +95,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
             constraint: true,
             kind: IndexKind::Hash,
             include: Vec::new(),
+            nulls_equal: false,
         }],
         partition_key: vec![0],
         ..TableDef::new(

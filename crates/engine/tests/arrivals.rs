@@ -121,6 +121,7 @@ fn directory_with_definitions() -> (Files, Rows) {
         constraint: false,
         kind: IndexKind::BTree,
         include: Vec::new(),
+        nulls_equal: false,
     };
     let change = Change::CreateIndex {
         table: t.def.oid,

@@ -158,6 +158,7 @@ impl Script {
                     constraint: false,
                     kind: IndexKind::Hash,
                     include: Vec::new(),
+                    nulls_equal: false,
                 },
             }),
             n if n % 30 == 29 => self.together(n, rows),

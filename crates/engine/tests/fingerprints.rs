@@ -31,6 +31,7 @@ fn index(db: &Database, name: &str, column: usize, kind: IndexKind) -> IndexDef 
         constraint: column == 0,
         kind,
         include: Vec::new(),
+        nulls_equal: false,
     }
 }
 

@@ -30,6 +30,7 @@ fn index(db: &Database, name: &str, unique: bool) -> IndexDef {
         constraint: false,
         kind: IndexKind::BTree,
         include: Vec::new(),
+        nulls_equal: false,
     }
 }
 

@@ -271,6 +271,7 @@ fn keys_beyond_32_bits_and_tables_with_more_indexes_are_read_first() {
         constraint: false,
         kind: IndexKind::BTree,
         include: Vec::new(),
+        nulls_equal: false,
     };
     ddl(
         &db,

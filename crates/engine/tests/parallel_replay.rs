@@ -242,6 +242,7 @@ impl Run {
                         IndexKind::BTree
                     },
                     include: Vec::new(),
+                    nulls_equal: false,
                 };
                 let table = t.def.oid;
                 ddl(&self.db, Change::CreateIndex { table, index }).expect("makes the index");

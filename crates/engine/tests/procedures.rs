@@ -32,6 +32,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         constraint: unique,
         kind,
         include: Vec::new(),
+        nulls_equal: false,
     };
     let def = TableDef {
         indexes: vec![
@@ -589,6 +590,7 @@ proptest! {
                         constraint: false,
                         kind: IndexKind::BTree,
                         include: Vec::new(),
+                        nulls_equal: false,
                     };
                     let change = Change::CreateIndex { table: accounts.def.oid, index };
                     ddl(&db, change).expect("the index is made");
@@ -637,6 +639,7 @@ fn an_index_completed_for_a_command_leads_to_rows_that_commit_after_it() {
         constraint: false,
         kind: IndexKind::BTree,
         include: Vec::new(),
+        nulls_equal: false,
     };
     let change = Change::CreateIndex {
         table: accounts.def.oid,

@@ -421,6 +421,7 @@ fn an_index_is_built_over_what_is_there() {
         constraint: false,
         kind: IndexKind::BTree,
         include: Vec::new(),
+        nulls_equal: false,
     };
     let create = |unique| Change::CreateIndex {
         table: t.def.oid,

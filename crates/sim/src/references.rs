@@ -88,6 +88,7 @@ fn definitions(world: &World, db: &Database) -> [TableDef; 2] {
             IndexKind::BTree
         },
         include: Vec::new(),
+        nulls_equal: false,
     });
     child.foreign_keys.push(ForeignKeyDef {
         oid: db.allocate_oid(),

@@ -142,6 +142,7 @@ impl IndexShape {
             constraint: false,
             kind: kind(self.hash),
             include: Vec::new(),
+            nulls_equal: false,
         }
     }
 
@@ -210,6 +211,7 @@ pub fn table_def(
         constraint: true,
         kind: kind(shape.primary_hash),
         include: Vec::new(),
+        nulls_equal: false,
     }];
     indexes.extend(shape.indexes.iter().map(|index| index.def(db)));
     TableDef {

@@ -197,6 +197,7 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
             constraint: true,
             kind: IndexKind::BTree,
             include: Vec::new(),
+            nulls_equal: false,
         }],
         partition_key: vec![0],
         access_method: method,

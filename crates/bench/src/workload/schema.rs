@@ -122,6 +122,7 @@ impl TableSpec {
                     false => IndexKind::Hash,
                 },
                 include: Vec::new(),
+                nulls_equal: false,
             });
         }
         for (name, names) in self.indexes {
@@ -134,6 +135,7 @@ impl TableSpec {
                 constraint: false,
                 kind: IndexKind::BTree,
                 include: Vec::new(),
+                nulls_equal: false,
             });
         }
         let partition_key = self.places(&columns, self.partition)?;

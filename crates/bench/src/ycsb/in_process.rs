@@ -234,6 +234,7 @@ fn create(
             constraint: true,
             kind,
             include: Vec::new(),
+            nulls_equal: false,
         }],
         partition_key: vec![0],
         ..TableDef::new(db.allocate_oid(), name, columns)

@@ -142,7 +142,7 @@ impl Access<'_> {
             }
             Known::Evicted(row, cold) => (row, cold),
         };
-        if !keeps_key || table.key_has_null(ONLY, tuple) {
+        if !keeps_key || table.never_conflicts(ONLY, tuple) {
             // The key changes, and the row may have to move; or it is nobody's alone.
             return Ok(None);
         }

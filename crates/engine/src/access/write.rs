@@ -330,7 +330,7 @@ impl Access<'_> {
         itself: Option<RowId>,
     ) -> Result<()> {
         for index in 0..table.def.indexes.len() {
-            if !table.def.indexes[index].unique || table.key_has_null(index, tuple) {
+            if !table.def.indexes[index].unique || table.never_conflicts(index, tuple) {
                 continue;
             }
             let mut key = Vec::with_capacity(32);

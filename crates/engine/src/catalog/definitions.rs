@@ -221,7 +221,7 @@ pub struct IndexDef {
     /// Positions of the indexed columns. Of a partial index the first is that of its predicate, which
     /// is NULL for rows beyond it: they conflict with none, and have no entries.
     pub columns: Vec<usize>,
-    /// No two rows may have equal keys (rows with a NULL in the key may).
+    /// No two rows may have equal keys (rows with a NULL in the key may, unless `nulls_equal`).
     pub unique: bool,
     /// It is the primary key.
     pub primary: bool,
@@ -232,6 +232,9 @@ pub struct IndexDef {
     /// INCLUDE: columns that the definition names beside the key. Nothing is made of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<usize>,
+    /// NULLS NOT DISTINCT: rows with NULLs in the same places of the key conflict, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nulls_equal: bool,
 }
 
 /// A CHECK constraint.

@@ -365,13 +365,17 @@ impl Table {
             .all(|&column| one.get(column) == other.get(column))
     }
 
-    /// Whether `tuple` has a NULL in the key of `index` (such rows never
-    /// conflict).
-    pub fn key_has_null(&self, index: usize, tuple: &[u8]) -> bool {
-        self.def.indexes[index]
-            .columns
-            .iter()
-            .any(|&column| matches!(self.layouts.get(tuple, column), ValueRef::Null))
+    /// Whether no row conflicts with `tuple` in `index`: its key has a NULL that is like no other,
+    /// or it is beyond the index's predicate, whose column is the first.
+    pub fn never_conflicts(&self, index: usize, tuple: &[u8]) -> bool {
+        let def = &self.def.indexes[index];
+        let told = match (def.nulls_equal, self.partial[index]) {
+            (false, _) => &def.columns[..],
+            (true, true) => &def.columns[..1],
+            (true, false) => &[],
+        };
+        let is_null = |column: &usize| matches!(self.layouts.get(tuple, *column), ValueRef::Null);
+        told.iter().any(is_null)
     }
 
     /// Appends a tuple of the newest layout.

@@ -1,6 +1,7 @@
 //! Constraints that a row violates, in PostgreSQL's words.
 
 use thermocline_values::text_format::write_text;
+use thermocline_values::value::ValueRef;
 
 use super::Table;
 use crate::ground::error::Error;
@@ -65,7 +66,10 @@ fn shown(table: &Table, columns: &[usize], tuple: &[u8]) -> String {
     for &column in columns {
         let def = &table.def.columns[column];
         let mut text = Vec::new();
-        write_text(table.value(tuple, column), &def.data_type, &mut text);
+        match table.value(tuple, column) {
+            ValueRef::Null => text.extend_from_slice(b"null"),
+            value => write_text(value, &def.data_type, &mut text),
+        }
         names.push(def.shown());
         values.push(String::from_utf8_lossy(&text).into_owned());
     }

@@ -79,7 +79,7 @@ impl Parts {
                         }
                         key.clear();
                         table.index_key_of(position, tuple, &mut key);
-                        if def.unique && !table.key_has_null(position, tuple) {
+                        if def.unique && !table.never_conflicts(position, tuple) {
                             let elsewhere = !local
                                 && built.iter().any(|other| {
                                     matches!(other, Index::BTree(t) if t.get_first(&key).is_some())

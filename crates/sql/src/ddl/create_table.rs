@@ -33,6 +33,8 @@ pub(super) struct KeyConstraint {
     pub(super) columns: Vec<String>,
     pub(super) include: Vec<String>,
     pub(super) primary: bool,
+    /// NULLS NOT DISTINCT
+    pub(super) nulls_equal: bool,
 }
 
 /// A column's own part of its definition.
@@ -323,6 +325,7 @@ impl Definition<'_> {
             constraint: true,
             kind,
             include,
+            nulls_equal: key.nulls_equal,
         })
     }
 
@@ -348,6 +351,7 @@ impl Definition<'_> {
             constraint: false,
             kind: index.kind,
             include: Vec::new(),
+            nulls_equal: false,
         })
     }
 
@@ -492,6 +496,7 @@ impl Parts {
                 columns,
                 include,
                 primary,
+                nulls_equal,
             } => self.keys.push(KeyConstraint {
                 name: name.clone(),
                 columns: match column {
@@ -500,6 +505,7 @@ impl Parts {
                 },
                 include: include.clone(),
                 primary: *primary,
+                nulls_equal: *nulls_equal,
             }),
             TableConstraint::Check {
                 name,

@@ -50,6 +50,7 @@ impl CreateIndex {
             include: index.include.iter().map(named).collect(),
             predicate: table.predicate_of(index).as_ref().and_then(text),
             unique: index.unique,
+            nulls_equal: index.nulls_equal,
             concurrently: false,
             access_method: match index.kind {
                 IndexKind::BTree => None,
@@ -121,6 +122,7 @@ impl Definition<'_> {
             constraint: false,
             kind,
             include: made.include,
+            nulls_equal: create.nulls_equal,
         };
         self.apply(Change::CreateIndex {
             table: table.oid,

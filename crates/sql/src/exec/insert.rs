@@ -445,7 +445,7 @@ fn replace(
     let table = &*target.table;
     let mut key = Vec::with_capacity(32);
     table.index_key_of(0, tuple, &mut key);
-    let replaced = match table.key_has_null(0, tuple) {
+    let replaced = match table.never_conflicts(0, tuple) {
         true => None,
         false => access.overwrite(table, 0, &key, tuple)?,
     };
@@ -479,7 +479,7 @@ pub(super) fn conflicting(
     let mut found = Vec::new();
     let mut key = Vec::new();
     for index in arbiters {
-        if table.key_has_null(*index, tuple) {
+        if table.never_conflicts(*index, tuple) {
             continue;
         }
         key.clear();

@@ -45,6 +45,8 @@ pub enum TableConstraint {
         include: Vec<String>,
         /// PRIMARY KEY
         primary: bool,
+        /// NULLS NOT DISTINCT
+        nulls_equal: bool,
     },
     /// CHECK
     Check {
@@ -223,17 +225,12 @@ pub(super) fn table_constraint(constraint: &Constraint) -> Result<TableConstrain
                     "Name its columns: the constraint makes an index of its own.",
                 ));
             }
-            if constraint.nulls_not_distinct {
-                return Err(refused(
-                    "NULLS NOT DISTINCT is not supported",
-                    "Declare the columns NOT NULL.",
-                ));
-            }
             Ok(TableConstraint::Key {
                 name,
                 columns: node::strings(constraint.keys()),
                 include: node::strings(constraint.including()),
                 primary: constraint.contype == ConstrType::CONSTR_PRIMARY,
+                nulls_equal: constraint.nulls_not_distinct,
             })
         }
         ConstrType::CONSTR_CHECK => Ok(TableConstraint::Check {

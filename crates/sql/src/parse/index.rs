@@ -25,6 +25,8 @@ pub struct CreateIndex {
     pub predicate: Option<String>,
     /// UNIQUE
     pub unique: bool,
+    /// NULLS NOT DISTINCT
+    pub nulls_equal: bool,
     /// CONCURRENTLY: outside of transactions only.
     pub concurrently: bool,
     /// USING method
@@ -55,12 +57,6 @@ fn refused(message: &str, hint: &'static str) -> SqlError {
 }
 
 pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
-    if statement.nulls_not_distinct {
-        return Err(refused(
-            "NULLS NOT DISTINCT is not supported yet",
-            "Declare the columns NOT NULL.",
-        ));
-    }
     if statement.table_space().is_some() {
         return Err(refused(
             "TABLESPACE is not supported",
@@ -87,6 +83,7 @@ pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
         include: include.collect::<Result<_>>()?,
         predicate,
         unique: statement.unique,
+        nulls_equal: statement.nulls_not_distinct,
         concurrently: statement.concurrent,
         access_method: statement.access_method().map(str::to_owned),
     }))))

@@ -37,6 +37,7 @@ mod like;
 mod locks;
 mod merge;
 mod not_valid;
+mod nulls_equal;
 mod numerics;
 mod owned;
 mod parts_of_columns;

@@ -136,6 +136,7 @@ impl Fixture {
             constraint: unique,
             kind,
             include: Vec::new(),
+            nulls_equal: false,
         }
     }
 

@@ -42,6 +42,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
             constraint: true,
             kind: IndexKind::Hash,
             include: Vec::new(),
+            nulls_equal: false,
         }],
         partition_key: vec![0],
         ..TableDef::new(

@@ -202,6 +202,7 @@ fn definition(db: &Database, name: &str) -> TableDef {
             constraint: true,
             kind: IndexKind::BTree,
             include: Vec::new(),
+            nulls_equal: false,
         }],
         partition_key: vec![0],
         ..TableDef::new(

@@ -56,6 +56,7 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             "indoption",
             "indexprs",
             "indpred",
+            "indnullsnotdistinct",
         ],
     );
     let mut rows = Vec::new();
@@ -80,6 +81,7 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 zeros(width),
                 shown(index_expressions(session, table, index)),
                 shown(index_predicate(session, table, index)),
+                Datum::Bool(index.nulls_equal),
             ]));
         }
     }

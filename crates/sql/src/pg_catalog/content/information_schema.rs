@@ -433,12 +433,13 @@ fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             "is_deferrable",
             "initially_deferred",
             "enforced",
+            "nulls_distinct",
         ],
     );
     let mut rows = Vec::new();
     let tables = session.catalog.tables.values();
     for table in tables.filter(|table| !session.is_others(&table.schema)) {
-        let row = |name: &str, kind: &str, deferrable, deferred| {
+        let row = |name: &str, kind: &str, (deferrable, deferred), nulls: Datum| {
             filler.row([
                 database(session),
                 Datum::text(&table.schema),
@@ -450,20 +451,23 @@ fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
                 yes_or_no(deferrable),
                 yes_or_no(deferred),
                 yes_or_no(true),
+                nulls,
             ])
         };
         for index in table.indexes.iter().filter(|index| index.constraint) {
-            let kind = if index.primary {
-                "PRIMARY KEY"
-            } else {
-                "UNIQUE"
+            let (kind, nulls) = match index.primary {
+                true => ("PRIMARY KEY", Datum::Null),
+                false => ("UNIQUE", yes_or_no(!index.nulls_equal)),
             };
-            rows.push(row(&index.name, kind, false, false));
+            rows.push(row(&index.name, kind, (false, false), nulls));
         }
         let checks = table.checks.iter();
-        rows.extend(checks.map(|check| row(&check.name, "CHECK", false, false)));
+        rows.extend(checks.map(|check| row(&check.name, "CHECK", (false, false), Datum::Null)));
         let keys = table.foreign_keys.iter();
-        rows.extend(keys.map(|key| row(&key.name, "FOREIGN KEY", key.deferrable, key.deferred)));
+        rows.extend(keys.map(|key| {
+            let when = (key.deferrable, key.deferred);
+            row(&key.name, "FOREIGN KEY", when, Datum::Null)
+        }));
     }
     rows
 }

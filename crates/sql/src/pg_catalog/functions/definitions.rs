@@ -82,6 +82,14 @@ fn include(table: &Table, index: &IndexDef) -> String {
     }
 }
 
+/// ` NULLS NOT DISTINCT`, if an index says so.
+const fn nulls_not_distinct(index: &IndexDef) -> &'static str {
+    match index.nulls_equal {
+        true => " NULLS NOT DISTINCT",
+        false => "",
+    }
+}
+
 /// `PRIMARY KEY (a, b)`, `UNIQUE (a)`, `CHECK ((a > 0))`; `pretty` leaves out
 /// the inner parentheses.
 pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Option<String> {
@@ -94,7 +102,11 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
                     "UNIQUE"
                 };
                 let include = include(table, index);
-                return Some(format!("{kind} ({}){include}", columns(table, index)));
+                let nulls = nulls_not_distinct(index);
+                return Some(format!(
+                    "{kind}{nulls} ({}){include}",
+                    columns(table, index)
+                ));
             }
         }
         let mut keys = table.foreign_keys.iter();
@@ -206,7 +218,7 @@ pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<St
         .iter()
         .map(|column| key_part(session, table, *column))
         .collect();
-    let include = include(table, index);
+    let include = include(table, index) + nulls_not_distinct(index);
     let predicate = index_predicate(session, table, index);
     let predicate = predicate.map_or_else(String::new, |text| {
         format!(" WHERE {}", parenthesised(&text))
