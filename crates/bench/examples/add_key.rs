@@ -167,6 +167,7 @@ fn add_key(db: &Arc<Database>, table: &Table) {
         constraint: true,
         kind: IndexKind::BTree,
         include: Vec::new(),
+        nulls_equal: false,
     };
     let table = table.def.oid;
     define(db, Change::CreateIndex { table, index });

@@ -299,7 +299,7 @@ impl<'a> Filling<'a> {
             if !table.has_entry(index, key) {
                 continue;
             }
-            let has_null = self.nullable[index] && table.key_has_null(index, tuple);
+            let has_null = self.nullable[index] && table.never_conflicts(index, tuple);
             match table.def.indexes[index].unique && !has_null {
                 true => building.unique.push(key, row),
                 false => building.others.push(key, row),
