@@ -1,10 +1,12 @@
-//! Batches that hold no more than their own values. A text column's batch may be a few rows that
-//! point into the buffers of whole other batches: kept, each would keep all of them, and be
-//! charged for them.
+//! Batches that hold no more than their own values. A batch may be a few rows in buffers for many,
+//! or of texts that point into the buffers of whole other batches: kept, each would keep all of
+//! them, and be charged for them.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, make_array,
+};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
@@ -37,6 +39,15 @@ pub fn batch_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(value_bytes).sum()
 }
 
+/// The same values in buffers that are as long as they are: a join makes room for a whole batch, and
+/// has a few rows.
+fn fitted(array: &ArrayRef) -> ArrayRef {
+    let data = array.to_data();
+    let mut copied = MutableArrayData::new(vec![&data], false, array.len());
+    copied.extend(0, 0, array.len());
+    make_array(copied.freeze())
+}
+
 /// The same rows, in buffers that hold little else.
 pub fn compacted(batch: &RecordBatch) -> Result<RecordBatch> {
     let compact = |array: &ArrayRef| -> ArrayRef {
@@ -46,7 +57,7 @@ pub fn compacted(batch: &RecordBatch) -> Result<RecordBatch> {
         match array.data_type() {
             DataType::Utf8View => Arc::new(array.as_string_view().gc()),
             DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-            _ => Arc::clone(array),
+            _ => fitted(array),
         }
     };
     let columns = batch.columns().iter().map(compact).collect();
@@ -63,4 +74,40 @@ pub fn joined(batches: &[RecordBatch]) -> Result<Option<RecordBatch>> {
         [one] => Some(one.clone()),
         [first, ..] => Some(compacted(&concat_batches(&first.schema(), batches)?)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{BooleanBuilder, Int64Builder, StringViewBuilder};
+
+    #[test]
+    fn a_few_rows_take_little_whatever_there_was_room_for() {
+        const ROOM: usize = 1 << 16;
+        let mut numbers = Int64Builder::with_capacity(ROOM);
+        let mut truths = BooleanBuilder::with_capacity(ROOM);
+        let mut texts = StringViewBuilder::with_capacity(ROOM);
+        for row in 0..20 {
+            numbers.append_option((row % 3 > 0).then_some(row));
+            truths.append_option((row % 4 > 0).then_some(row > 7));
+            texts.append_value(format!(
+                "a text that is longer than {INLINE_BYTES} bytes: {row}"
+            ));
+        }
+        let columns: [(&str, ArrayRef); 3] = [
+            ("n", Arc::new(numbers.finish())),
+            ("b", Arc::new(truths.finish())),
+            ("t", Arc::new(texts.finish())),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        assert!(batch.get_array_memory_size() > ROOM * size_of::<i64>());
+        let some = batch.slice(5, 10);
+        let small = compacted(&some).expect("a batch");
+        assert_eq!(small, some);
+        assert!(
+            small.get_array_memory_size() < 8 << 10,
+            "{} bytes",
+            small.get_array_memory_size()
+        );
+    }
 }

@@ -66,7 +66,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "uuid_generate_v3",
         &[ids::UUID, ids::TEXT],
         ids::UUID,
-        |_, a| named(a, 3, &Md5::digest(name_bytes(a))),
+        |_, a| named(3, &Md5::digest(name_bytes(a))),
     )
     .named(&["namespace", "name"]),
     Function::row(
@@ -74,7 +74,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         "uuid_generate_v5",
         &[ids::UUID, ids::TEXT],
         ids::UUID,
-        |_, a| named(a, 5, &Sha1::digest(name_bytes(a))),
+        |_, a| named(5, &Sha1::digest(name_bytes(a))),
     )
     .named(&["namespace", "name"]),
     Function::row(15_904, "uuid_nil", &[], ids::UUID, |_, _| {
@@ -140,8 +140,8 @@ fn name_bytes(a: &[Datum]) -> Vec<u8> {
     [&a[0].as_uuid()[..], a[1].as_text().as_bytes()].concat()
 }
 
-/// The UUID of a digest.
-fn named(_: &[Datum], version: u8, digest: &[u8]) -> Result<Datum> {
+/// The UUID of a digest (RFC 4122, 4.3).
+fn named(version: u8, digest: &[u8]) -> Result<Datum> {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
     bytes[6] = bytes[6] & 0x0f | version << 4;
