@@ -41,26 +41,27 @@ pub fn batch_bytes(batch: &RecordBatch) -> usize {
 
 /// The same values in buffers that are as long as they are: a join makes room for a whole batch, and
 /// has a few rows.
-fn fitted(array: &ArrayRef) -> ArrayRef {
+fn fitted(array: &ArrayRef) -> Result<ArrayRef> {
     let data = array.to_data();
     let mut copied = MutableArrayData::new(vec![&data], false, array.len());
-    copied.extend(0, 0, array.len());
-    make_array(copied.freeze())
+    copied.try_extend(0, 0, array.len())?;
+    Ok(make_array(copied.freeze()))
 }
 
 /// The same rows, in buffers that hold little else.
 pub fn compacted(batch: &RecordBatch) -> Result<RecordBatch> {
-    let compact = |array: &ArrayRef| -> ArrayRef {
+    let compact = |array: &ArrayRef| -> Result<ArrayRef> {
         if array.get_buffer_memory_size() <= 2 * value_bytes(array) + WASTE_BYTES {
-            return Arc::clone(array);
+            return Ok(Arc::clone(array));
         }
-        match array.data_type() {
+        Ok(match array.data_type() {
             DataType::Utf8View => Arc::new(array.as_string_view().gc()),
             DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
-            _ => fitted(array),
-        }
+            _ => fitted(array)?,
+        })
     };
-    let columns = batch.columns().iter().map(compact).collect();
+    let columns = batch.columns().iter().map(compact);
+    let columns = columns.collect::<Result<_>>()?;
     let options =
         datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(batch.schema(), columns, &options)

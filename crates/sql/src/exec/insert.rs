@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use thermocline_engine::{Access, Isolation, RowId, Scope, Table, give_way};
+use thermocline_engine::{Access, Error, Isolation, RowId, Scope, Table, give_way};
 use thermocline_values::cast::CastContext;
 use thermocline_values::types::DataType;
 use thermocline_values::value::{Value, ValueRef};
@@ -399,7 +399,7 @@ fn resolve(
 ) -> std::result::Result<Outcome, Stop> {
     let table = &*target.table;
     let Some(existing) = conflicting(access, table, &conflict.arbiters, tuple)? else {
-        let row = access.insert(table, tuple)?;
+        let row = store_free(access, table, &conflict.arbiters, tuple)?;
         touched.push(row);
         return Ok(Outcome::Stored(row));
     };
@@ -467,6 +467,30 @@ pub(super) fn second_time() -> Stop {
             "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
         )
         .into()
+}
+
+/// Stores a row of which no arbiter has the key, as far as the transaction sees.
+///
+/// # Errors
+/// 40001 where another transaction has taken the key since the snapshot: ON CONFLICT cannot say
+/// what then, since that row is not seen.
+pub(super) fn store_free(
+    access: &mut Access<'_>,
+    table: &Table,
+    arbiters: &[usize],
+    tuple: &[u8],
+) -> std::result::Result<RowId, Stop> {
+    let is_arbiter = |name: &str| {
+        let mut names = arbiters.iter().map(|index| &table.indexes[*index].name);
+        names.any(|arbiter| arbiter == name)
+    };
+    let stored = access.insert(table, tuple);
+    Ok(stored.map_err(|error| match error {
+        Error::UniqueViolation { constraint, .. } if is_arbiter(&constraint) => {
+            Error::Serialization("concurrent update")
+        }
+        error => error,
+    })?)
 }
 
 /// The row that holds a key of `tuple` in one of the arbiter indexes.

@@ -11,7 +11,7 @@ use thermocline_values::cast::CastContext;
 use thermocline_values::types::DataType;
 use thermocline_values::value::{Value, ValueRef};
 
-use super::insert::{Encoded, conflicting, second_time};
+use super::insert::{Encoded, conflicting, second_time, store_free};
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
 use super::row::{
@@ -267,7 +267,9 @@ pub(crate) async fn store(
                 None => Stored::Skipped,
             });
         }
-        let row = access.insert(table, tuple)?;
+        let arbiters = target.conflict.as_ref();
+        let arbiters = arbiters.map_or(&[][..], |conflict| &conflict.arbiters);
+        let row = store_free(access, table, arbiters, tuple)?;
         if !target.references.is_empty() && !access.evicted() {
             reference::expect(access, table, &target.references, (row, tuple), &mut key)?;
         }

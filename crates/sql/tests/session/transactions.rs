@@ -326,3 +326,45 @@ fn a_count_of_all_rows_is_what_the_transaction_sees() {
     one.tag("truncate t");
     assert_eq!(one.rows(alone), ["0"]);
 }
+
+/// As PostgreSQL: what to do about a row that is not seen cannot be said. Whoever runs the
+/// transaction again finds it.
+#[test]
+fn a_key_that_was_taken_unseen_is_no_violation_on_conflict() {
+    let server = server();
+    let (mut one, mut other) = (server.connect(), server.connect());
+    one.tag(
+        "create table plain (k int primary key, v text);
+         create table fires (k int primary key, v text);
+         create function same() returns trigger language plpgsql as 'begin return new; end';
+         create trigger f before insert on fires for each row execute function same()",
+    );
+    let mut key = 0;
+    for table in ["plain", "fires"] {
+        for level in ["repeatable read", "serializable"] {
+            for action in ["do nothing", "(k) do update set v = excluded.v"] {
+                key += 1;
+                let insert = format!("insert into {table} values ({key}, 'x')");
+                one.tag(&format!(
+                    "begin isolation level {level}; select count(*) from {table}"
+                ));
+                other.tag(&insert);
+                let error = one.error(&format!("{insert} on conflict {action}"));
+                assert_eq!(
+                    error, "40001 could not serialize access due to concurrent update",
+                    "{table}, {level}, {action}"
+                );
+                one.tag("rollback");
+                let again = one.tag(&format!("{insert} on conflict {action}"));
+                assert!(again.starts_with("INSERT 0 "), "{again}");
+            }
+            // A plain one says what stands in its way.
+            key += 1;
+            let insert = format!("insert into {table} values ({key}, 'x')");
+            one.tag("begin isolation level repeatable read; select count(*) from plain");
+            other.tag(&insert);
+            assert!(one.error(&insert).starts_with("23505"));
+            one.tag("rollback");
+        }
+    }
+}
