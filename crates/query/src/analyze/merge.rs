@@ -34,10 +34,10 @@ impl Analyzer<'_> {
         let (changed, target) = self.changed(merge.relation(), Verb::Update)?;
         if changed.through.is_some() {
             let message = format!("cannot execute MERGE on relation \"{}\"", changed.name);
-            return Err(
-                QueryError::unsupported(message, "Name the view's table instead.")
-                    .with_detail("This operation is not supported for views."),
-            );
+            let mut error = QueryError::unsupported(message, "Name the view's table instead.");
+            // PostgreSQL's own words, which have none.
+            error.hint = None;
+            return Err(error.with_detail("This operation is not supported for views."));
         }
         let (source, items) = self.member_of_from(merge.source_relation())?;
         for item in &items {
