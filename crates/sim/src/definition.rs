@@ -253,7 +253,7 @@ pub async fn step(
     let begun = begin(world, db, txn, &options, slot).await;
     let (change, effect, mut draft) = change(world, db, &txn.catalog(), slot, &view.drafts);
     let told = format!("{change:?}");
-    let rewritten = matches!(change, Definition::Rewrite(_));
+    let rewritten = matches!(change, Definition::Rewrite(_) | Definition::Rekey(_));
     let defined = match begun {
         Ok(()) => change.carry_out(db, txn, &options).await,
         Err(error) => Err(error),
