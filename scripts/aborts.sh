@@ -56,4 +56,5 @@ for level in "${LEVELS[@]}"; do
         fi
     done
 done
-[ "$VIOLATIONS" = 0 ]
+stop_server
+finish
