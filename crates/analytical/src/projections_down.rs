@@ -1,6 +1,7 @@
 //! Projections go down in execution plans, as far as they make rows narrower. Nothing is computed
 //! below a filter or a limit, though: it need not be computed of the rows that these leave out, and
-//! it could fail for them. DataFusion's own rule does not look at that.
+//! it could fail for them. For the same reason no part of a join's condition is computed below the
+//! join. DataFusion's own rule does both.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! truncates their table: what they read and what they left must fit a serial order.
 //!
 //! At length: THERMOCLINE_LIST_APPEND=1000000 cargo test --release -p thermocline-server --test
-//! list_append -- --nocapture
+//! list_append -- --nocapture. THERMOCLINE_SERVER=<address:port> asks a server that runs already.
 
 mod history;
 #[path = "../support/mod.rs"]

@@ -8,7 +8,7 @@ use super::role::{may_make_roles, not_predefined};
 use crate::error::{Result, SqlError};
 use crate::parse::role::SettingChange;
 use crate::session::DATABASE_NAME;
-use crate::settings::Settings;
+use crate::settings::{self, Settings, permission_denied};
 
 /// Stands for all roles.
 const ALL: u32 = 0;
@@ -70,10 +70,19 @@ impl Definition<'_> {
         let actor = self.actor()?;
         let mut authority = (**actor.authority()).clone();
         let settings = authority.settings.entry(of).or_default();
+        // What a superuser said for others stays until a superuser takes it back.
+        let may_change = |name: &str| {
+            let known = settings::find(name);
+            actor.is_superuser() || !known.is_some_and(|setting| setting.superuser)
+        };
         match change {
-            SettingChange::All => settings.clear(),
+            SettingChange::All => settings.retain(|name, _| !may_change(name)),
             SettingChange::One(name, None) => {
-                settings.remove(&name.to_lowercase());
+                let name = name.to_lowercase();
+                if !may_change(&name) {
+                    return Err(permission_denied(&name));
+                }
+                settings.remove(&name);
             }
             SettingChange::One(name, Some(values)) => {
                 let value = Settings::accepted(name, values, actor.is_superuser())?;

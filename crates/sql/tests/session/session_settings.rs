@@ -143,6 +143,13 @@ fn who_may_not_and_what_cannot_be_is_refused() {
         }
         admin.tag("reset role");
     }
+    // What a superuser said of a role its own RESET does not take back.
+    admin.tag("alter role clerk set log_min_duration_statement = 100; set role clerk");
+    let reset = admin.error("alter role clerk reset log_min_duration_statement");
+    assert!(reset.starts_with("42501 permission denied"), "{reset}");
+    admin.tag("alter role clerk reset all; reset role");
+    let kept = "select setconfig from pg_db_role_setting";
+    assert_eq!(admin.rows(kept), ["{log_min_duration_statement=100ms}"]);
     let count = "select count(*) from pg_db_role_setting";
     assert_eq!(admin.rows(count), ["1"]);
     admin.tag("drop role clerk");
