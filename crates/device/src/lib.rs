@@ -75,9 +75,9 @@ pub use probe::{
     Cell, Class, KernelWord, Pattern, Probing, Report, Times, Tuples, glance, probe, probe_tuples,
 };
 pub use process::{
-    Resident, ask_for_memory, give_way_to_other_threads, huge_pages_only_when_asked,
-    huge_pages_when_asked, memory_bytes, resident, resident_bytes, return_memory,
-    return_memory_if_asked,
+    Resident, ask_for_memory, give_way_to_other_threads, go_before_other_threads,
+    huge_pages_only_when_asked, huge_pages_when_asked, memory_bytes, resident, resident_bytes,
+    return_memory, return_memory_if_asked,
 };
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice, read_damaged};

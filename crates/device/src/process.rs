@@ -113,6 +113,12 @@ pub fn give_way_to_other_threads() {
     let _lowered = crate::sys::lower_priority();
 }
 
+/// For threads that have little to do, but soon: they run before others that want the core.
+pub fn go_before_other_threads() {
+    // Where the system refuses it they are as the others.
+    let _raised = crate::sys::raise_priority();
+}
+
 /// Gives memory back to the system that the allocator holds and nobody uses, where the
 /// program says which it is (feature `mimalloc`). mimalloc does so by itself only while
 /// it is busy: what a start or a load has left would stay.

@@ -211,6 +211,20 @@ pub fn forget_pages(mapped: &mut [u8]) -> bool {
 /// knows slices, Linux 6.12 and later, at once), and of a core that both want others get nearly
 /// all. Whether the system did so.
 pub(crate) fn lower_priority() -> bool {
+    // The longer a thread's slice, the sooner others may cut it short.
+    scheduled(19, 100_000_000)
+}
+
+/// Has the calling thread run soon after it wakes, however many others want the cores: by its
+/// priority, where the system lets it, and by a short slice. For what runs for microseconds. Whether
+/// the system did so.
+pub(crate) fn raise_priority() -> bool {
+    const SLICE_NS: u64 = 100_000;
+    scheduled(-10, SLICE_NS) || scheduled(0, SLICE_NS)
+}
+
+/// Schedules the calling thread so.
+fn scheduled(nice: i32, slice_ns: u64) -> bool {
     /// As `sched_setattr(2)` wants it.
     #[repr(C)]
     struct Attributes {
@@ -227,10 +241,9 @@ pub(crate) fn lower_priority() -> bool {
         size: size_of::<Attributes>() as u32,
         policy: libc::SCHED_OTHER as u32,
         flags: 0,
-        nice: 19,
+        nice,
         priority: 0,
-        // The longer a thread's slice, the sooner others may cut it short.
-        runtime_ns: 100_000_000,
+        runtime_ns: slice_ns,
         deadline_ns: 0,
         period_ns: 0,
     };
@@ -369,6 +382,9 @@ mod tests {
         let before = nice();
         let lowered = std::thread::spawn(|| (lower_priority(), nice()));
         assert_eq!(lowered.join().unwrap(), (true, 19));
+        let raised = std::thread::spawn(|| (raise_priority(), nice()));
+        let (done, raised) = raised.join().unwrap();
+        assert!(done && [-10, before.min(0)].contains(&raised), "{raised}");
         assert_eq!(nice(), before);
     }
 

@@ -49,6 +49,10 @@ mod transaction;
 pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
 pub use catalog::ddl::Change;
 pub use catalog::function::{FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility};
+pub use catalog::partition_map::{BoundConflict, PartitionMap};
+pub use catalog::partitioning::{
+    PartitionBound, PartitionDef, PartitionStrategy, PartitionedBy, RangeEnd,
+};
 pub use catalog::table_lock::LockMode;
 pub use catalog::trigger::{TriggerDef, TriggerEvent};
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};

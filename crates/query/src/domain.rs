@@ -36,6 +36,7 @@ impl Catalog for Value {
             row_type: 0,
             view: None,
             reader: None,
+            is_partitioned: false,
         }))
     }
 }

@@ -1,6 +1,6 @@
 //! The SQL of the product, statement by statement: in sql/basics.sql, foreign keys in
 //! sql/foreign_keys.sql, generated columns in sql/generated.sql, MERGE in sql/merge.sql, triggers in
-//! sql/triggers.sql, procedures in sql/procedures.sql, bodies of SQL in sql/sql_bodies.sql. What benchmark
+//! sql/triggers.sql, partitions in sql/partitions.sql, procedures in sql/procedures.sql, bodies of SQL in sql/sql_bodies.sql. What benchmark
 //! kits send is in sql/benchmarks.sql, and what psql shows of objects in sql/describe.sql. psql runs them against the server and must print what it prints against
 //! PostgreSQL 15 (sql/….out; how to record it stands at the head of the scripts). Where there is
 //! no psql the basic statements still run, through a driver, and each must succeed or fail as
@@ -23,7 +23,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 9] = [
+const SCRIPTS: [(&str, &str, &str); 10] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
@@ -44,6 +44,11 @@ const SCRIPTS: [(&str, &str, &str); 9] = [
         include_str!("sql/generated.sql"),
         include_str!("sql/generated.out"),
         "generated",
+    ),
+    (
+        include_str!("sql/partitions.sql"),
+        include_str!("sql/partitions.out"),
+        "partitions",
     ),
     (
         include_str!("sql/procedures.sql"),

@@ -68,6 +68,7 @@ use thermocline_engine::{Account, Cancel, Charge};
 
 pub(crate) use advisory::{AdvisoryLock, mode_of};
 pub(crate) use analytical::Admitted;
+pub(crate) use by_query::bytes_of;
 pub(crate) use context::qualified;
 pub use context::{Doing, SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};

@@ -252,7 +252,9 @@ fn column_type(oid: u32, modifier: i32) -> ColumnType {
 
 /// An error with its place in the text, in characters from 1.
 pub(crate) fn positioned(error: QueryError, text: &str) -> SqlError {
-    let position = error.location.and_then(|at| {
+    // What may not be done has no place in the text, in PostgreSQL either.
+    let placed = error.location.filter(|_| error.sqlstate != "42501");
+    let position = placed.and_then(|at| {
         let before = text.get(..usize::try_from(at).ok()?)?;
         u32::try_from(before.chars().count() + 1).ok()
     });

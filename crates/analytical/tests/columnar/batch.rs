@@ -188,6 +188,7 @@ impl Catalog for Table {
             row_type: 0,
             view: None,
             reader: None,
+            is_partitioned: false,
         }))
     }
 }

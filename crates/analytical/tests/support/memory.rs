@@ -77,6 +77,7 @@ impl Memory {
                 row_type: 0,
                 view: None,
                 reader: None,
+                is_partitioned: false,
             },
             provider: Arc::new(provider.expect("a table")),
             runtime: Arc::default(),

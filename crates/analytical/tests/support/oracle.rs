@@ -198,6 +198,7 @@ impl Oracle {
             columns,
             view: None,
             reader: None,
+            is_partitioned: false,
         };
         let shown = stored.columns.iter().map(|column| {
             let name = column.name.replace('"', "\"\"");

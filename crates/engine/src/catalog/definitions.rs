@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
 
+use crate::catalog::partitioning::PartitionedBy;
 use crate::catalog::trigger::TriggerDef;
 
 /// A schema (name space).
@@ -391,6 +392,12 @@ pub struct TableDef {
     /// Triggers, in the order of their names, in which they are called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<TriggerDef>,
+    /// Its rows lie in partitions; it has none itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitioned: Option<PartitionedBy>,
+    /// The object id of the table that it is a partition of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition_of: Option<u32>,
 }
 
 impl TableDef {
@@ -416,6 +423,8 @@ impl TableDef {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             triggers: Vec::new(),
+            partitioned: None,
+            partition_of: None,
         }
     }
 
@@ -507,13 +516,18 @@ impl TableDef {
             || self.foreign_keys.iter().any(|key| key.name == name)
     }
 
+    /// Whether an index is over columns that only indexes read. What is known of a key then says
+    /// nothing of what statements see.
+    pub(super) fn computes(&self, index: &IndexDef) -> bool {
+        let mut columns = index.columns.iter();
+        columns.any(|column| self.columns[*column].hidden.is_some())
+    }
+
     /// Takes a storage that holds no rows yet.
     pub(crate) fn take_storage(&mut self, storage: u32) {
         self.storage = storage;
         let first = self.indexes.first();
-        let hashed = first.filter(|index| {
-            index.kind == IndexKind::Hash && !super::partial::is_computed(self, index)
-        });
+        let hashed = first.filter(|index| index.kind == IndexKind::Hash && !self.computes(index));
         self.fingerprinted = hashed.map(|index| index.oid);
     }
 

@@ -11,6 +11,8 @@ pub mod ddl;
 pub mod default_privileges;
 pub(crate) mod draft;
 pub mod function;
+pub(crate) mod partition_map;
+pub mod partitioning;
 pub(crate) mod sequence;
 pub(crate) mod storages;
 pub(crate) mod table_lock;
@@ -29,13 +31,13 @@ use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::ColdWord;
 use thermocline_storage::tuple::Layouts;
-use thermocline_values::types::DataType;
 use thermocline_values::value::ValueRef;
 
 mod asked_for;
 mod definitions;
 mod fires;
 mod footprint;
+mod known_keys;
 mod layouts;
 mod objects;
 mod partial;
@@ -52,11 +54,13 @@ pub(crate) use self::objects::{
 };
 
 use self::asked_for::AskedFor;
+use self::known_keys::{fingerprint_index, knows_keys};
 use self::layouts::layouts;
 use crate::catalog::authority::Authority;
 pub use crate::catalog::authority::PUBLIC_SCHEMA_OID;
 use crate::catalog::comment::{CommentOn, Comments};
 use crate::catalog::function::FunctionDef;
+use crate::catalog::partition_map::{PartitionMap, key_definition};
 use crate::catalog::table_lock::Gate;
 use crate::catalog::tablespace::TablespaceDef;
 use crate::catalog::trigger::Firing;
@@ -101,6 +105,9 @@ pub struct Table {
     reference_shapes: Vec<KeyShape>,
     /// Which indexes are partial ones.
     partial: Vec<bool>,
+    /// Which partition a key belongs to, where its rows lie in partitions, and what stands for
+    /// the key: a table of the same columns, with one index over it and no rows.
+    pub partition_map: Option<(PartitionMap, Arc<Table>)>,
     firing: Firing,
 }
 
@@ -119,35 +126,10 @@ pub fn partition_of_hash(hash: u64, partitions: u16) -> u16 {
     ((mixed >> 40) as u16) & (partitions - 1)
 }
 
-fn fingerprint_index(def: &TableDef) -> Option<usize> {
-    let oid = def.fingerprinted?;
-    let is_it = |index: &IndexDef| index.oid == oid && index.kind == IndexKind::Hash;
-    def.indexes.iter().position(is_it)
-}
-
-fn knows_keys(def: &TableDef) -> bool {
-    let [index] = def.indexes.as_slice() else {
-        return false;
-    };
-    let is_integer = |column: &usize| {
-        matches!(
-            def.columns[*column].data_type,
-            DataType::Integer | DataType::BigInt
-        )
-    };
-    let keeps_keys = match index.kind {
-        _ if partial::is_computed(def, index) => false,
-        IndexKind::BTree => true,
-        IndexKind::Hash => {
-            // The fingerprint is a part of what is known of the key.
-            fingerprint_index(def).is_some()
-                && index.columns.len() == 1
-                && index.columns.iter().all(is_integer)
-        }
-    };
-    let in_key = |column| index.columns.contains(column);
-    let tells_partition = !def.partition_key.is_empty() && def.partition_key.iter().all(in_key);
-    keeps_keys && index.unique && tells_partition
+fn partition_map(def: &TableDef, partitions: u16) -> Option<(PartitionMap, Arc<Table>)> {
+    let by = def.partitioned.as_ref()?;
+    let key = Table::new(key_definition(def, by), partitions);
+    Some((PartitionMap::of(by, &key.key_shapes[0]), Arc::new(key)))
 }
 
 impl Table {
@@ -189,6 +171,7 @@ impl Table {
             referrals: Arc::default(),
             reference_shapes,
             partial: partial::partial(&def),
+            partition_map: partition_map(&def, partitions),
             firing: Firing::of(&def.triggers),
             def,
         }

@@ -196,3 +196,22 @@ fn is_commented(on: &CommentOn, catalog: &Catalog) -> bool {
         CommentOn::Type(oid) => catalog.types.contains_key(oid),
     }
 }
+
+impl Catalog {
+    /// The tables without partitions among a table and those below it: where its rows lie.
+    #[must_use]
+    pub fn leaves_of(&self, table: &Arc<Table>) -> Vec<Arc<Table>> {
+        let Some(by) = &table.partitioned else {
+            return vec![Arc::clone(table)];
+        };
+        let below = by.partitions.iter();
+        let below = below.filter_map(|partition| self.table(partition.table));
+        below.flat_map(|table| self.leaves_of(table)).collect()
+    }
+
+    /// The tables that a table is a partition of, the nearest first.
+    pub fn partition_ancestors(&self, table: &Table) -> impl Iterator<Item = &Arc<Table>> {
+        let above = |table: &Table| table.partition_of.and_then(|oid| self.table(oid));
+        std::iter::successors(above(table), move |table| above(table))
+    }
+}

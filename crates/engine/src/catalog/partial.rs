@@ -11,13 +11,6 @@ pub(super) fn partial(def: &TableDef) -> Vec<bool> {
     def.indexes.iter().map(is_partial).collect()
 }
 
-/// Whether an index is over columns that only indexes read. What is known of a key then says nothing
-/// of what statements see.
-pub(super) fn is_computed(def: &TableDef, index: &IndexDef) -> bool {
-    let mut columns = index.columns.iter();
-    columns.any(|column| def.columns[*column].hidden.is_some())
-}
-
 impl Table {
     /// Whether a row with this key of `index` has an entry there: those beyond the predicate of a
     /// partial index have none.

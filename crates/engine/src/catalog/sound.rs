@@ -3,6 +3,7 @@
 
 use thermocline_storage::tuple::LAYOUTS_MAX;
 
+use super::partitioning::{PartitionBound, PartitionStrategy, PartitionedBy};
 use super::{CatalogImage, SequenceDef, TableDef};
 use crate::ground::error::{Error, Result};
 
@@ -34,6 +35,9 @@ impl TableDef {
         if columns.any(|column| column.generated && column.default.is_none()) {
             return Some("a generated column is computed by nothing");
         }
+        if let Some(by) = &self.partitioned {
+            return by.fault(self.columns.len());
+        }
         None
     }
 
@@ -43,6 +47,27 @@ impl TableDef {
             Some(fault) => Err(wrong(place, "table", &self.name, fault)),
             None => Ok(()),
         }
+    }
+}
+
+impl PartitionedBy {
+    /// What is wrong with it in a table of so many columns, in words.
+    fn fault(&self, columns: usize) -> Option<&'static str> {
+        if self.columns.is_empty() || self.columns.iter().any(|column| *column >= columns) {
+            return Some("it is partitioned by a column that it has not");
+        }
+        let fits = |bound: &PartitionBound| match (self.strategy, bound) {
+            (_, PartitionBound::Default) => true,
+            (PartitionStrategy::Range, PartitionBound::Range { from, to }) => {
+                from.len() == self.columns.len() && to.len() == self.columns.len()
+            }
+            (PartitionStrategy::List, PartitionBound::List(_)) => self.columns.len() == 1,
+            (PartitionStrategy::Hash, PartitionBound::Hash { modulus, .. }) => *modulus > 0,
+            _ => false,
+        };
+        let mut partitions = self.partitions.iter();
+        let all = partitions.all(|partition| fits(&partition.bound));
+        (!all).then_some("a partition has a bound that is none of its key")
     }
 }
 

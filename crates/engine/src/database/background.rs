@@ -100,6 +100,8 @@ impl Database {
     /// statements would go by what memory was before.
     fn read_memory_until_stopped(&self) {
         let _stops = StopsOnPanic::while_in("the reading of memory");
+        // A reading that comes late is one of what memory was before it grew.
+        thermocline_device::go_before_other_threads();
         let mut pace = Pace::new();
         let mut before = 0;
         let mut returned = Duration::ZERO;

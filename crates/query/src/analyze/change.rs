@@ -230,6 +230,7 @@ impl Analyzer<'_> {
             let message = format!("relation \"{shown}\" does not exist");
             return Err(QueryError::new("42P01", message).at(range.location));
         };
+        stored.with_all(range)?;
         let alias = range.alias().and_then(|alias| alias.aliasname());
         if let Some(text) = &stored.view {
             let changed = self.changed_view(&stored, text, (name, alias), verb);

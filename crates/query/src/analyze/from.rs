@@ -142,6 +142,7 @@ impl Analyzer<'_> {
                     .at(range.location),
             );
         };
+        stored.with_all(range)?;
         let hidden = alias.is_some();
         self.catalog.mentioned(&Mention {
             schema,

@@ -177,6 +177,21 @@ pub struct Stored {
     pub view: Option<Arc<str>>,
     /// The role by whose rights it is read, where that is not the session's.
     pub reader: Option<u32>,
+    /// Its rows lie in partitions.
+    pub is_partitioned: bool,
+}
+
+impl Stored {
+    /// 0A000 for ONLY with a table that has no rows but those of its partitions.
+    fn with_all(&self, range: &pg_raw_parse::nodes::RangeVar) -> Result<()> {
+        if range.inh || !self.is_partitioned {
+            return Ok(());
+        }
+        let name = range.relname().unwrap_or_default();
+        let message = format!("ONLY with partitioned table \"{name}\" is not supported");
+        let error = QueryError::unsupported(message, "It has no rows by itself. Name a partition.");
+        Err(error.at(range.location))
+    }
 }
 
 /// A relation is named.

@@ -20,3 +20,5 @@ INSERT INTO shop.order_lines SELECT o.id, 1, 1 + o.id % 30, 3, 9.99 FROM shop.or
 INSERT INTO shop.events VALUES ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'ab', '\x00ff10', '2024-01-01 00:00:00+00', '1 day 02:03:04.5', 1.5, 'z', B'10101010', '10.0.0.1/8'), ('b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'cd', NULL, NULL, NULL, 'NaN', NULL, NULL, NULL);
 INSERT INTO shop."Odd Table" ("select", "a ""quoted"" name") VALUES ('\N', ''), (NULL, E'\\.'), (DEFAULT, E'\r\n');
 INSERT INTO shop.quotes (id, "what else") VALUES (1, 'It''s'), (2, E'A\tB');
+INSERT INTO shop.visits (id, at, page) VALUES (1, '2024-05-05', '/a'), (2, '2023-05-05', '/'), (3, '2022-05-05', '/b'), (4, '2021-05-05', NULL);
+INSERT INTO shop.shelves SELECT g, g / 2.0 FROM generate_series(1, 20) g;

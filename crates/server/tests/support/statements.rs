@@ -61,6 +61,8 @@ pub struct Round {
     random: Random,
     /// For what was thought of later: rounds that are known stay what they are.
     later: Random,
+    /// Likewise for partitions.
+    latest: Random,
     tables: Vec<Table>,
     /// How deep in a transaction: 0 none, 1 in a block, 2 after a savepoint.
     depth: u32,
@@ -71,6 +73,7 @@ impl Round {
         Self {
             random: Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
             later: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            latest: Random(seed.wrapping_mul(0xd134_2543_de82_ef95) | 1),
             tables: Vec::new(),
             depth: 0,
         }
@@ -115,9 +118,13 @@ impl Round {
             };
             let names: Vec<&str> = key.iter().map(|(name, _)| *name).collect();
             let hash = self.random.chance(25);
+            let (by, partitions) = match self.latest.chance(30) {
+                true => self.partitions(name, key[0].1),
+                false => (String::new(), Vec::new()),
+            };
             definitions.push(Definition {
                 sql: format!(
-                    "create table {name} ({}{generated}, primary key ({}))",
+                    "create table {name} ({}{generated}, primary key ({})){by}",
                     columns.join(", "),
                     names.join(", ")
                 ),
@@ -127,6 +134,11 @@ impl Round {
                     ""
                 },
             });
+            definitions.extend(
+                partitions
+                    .into_iter()
+                    .map(|sql| Definition { sql, ours: "" }),
+            );
             if !generated.is_empty() && self.later.chance(50) {
                 definitions.push(Definition {
                     sql: format!("create index {name}_g on {name} (g)"),
@@ -157,6 +169,42 @@ impl Round {
             });
         }
         definitions
+    }
+
+    /// How a table is partitioned by the first column of its key, and its partitions.
+    fn partitions(&mut self, name: &str, data_type: Type) -> (String, Vec<String>) {
+        let pivots = match data_type {
+            Type::Text => ["'b'", "'x'"],
+            Type::Date => ["'2000-01-01'", "'2024-02-29'"],
+            _ => ["0", "3"],
+        };
+        let [one, two] = pivots;
+        let (by, bounds) = match self.latest.below(3) {
+            0 => (
+                "range",
+                vec![
+                    format!("for values from (minvalue) to ({one})"),
+                    format!("for values from ({one}) to ({two})"),
+                    "default".to_owned(),
+                ],
+            ),
+            1 => (
+                "list",
+                vec![
+                    format!("for values in ({one}, {two})"),
+                    "default".to_owned(),
+                ],
+            ),
+            _ => {
+                let of = |at| format!("for values with (modulus 3, remainder {at})");
+                ("hash", (0..3).map(of).collect())
+            }
+        };
+        let partition = |(at, bound): (usize, &String)| {
+            format!("create table {name}_part_{at} partition of {name} {bound}")
+        };
+        let all = bounds.iter().enumerate().map(partition);
+        (format!(" partition by {by} (k)"), all.collect())
     }
 
     /// The next statement.

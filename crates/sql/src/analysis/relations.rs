@@ -202,10 +202,17 @@ impl<'a> Relations<'a> {
         Ok(Some(stored))
     }
 
+    /// Notes a table, and the partitions that its rows lie in.
     fn found_table(&self, table: &Arc<Table>) {
         let mut tables = self.found.tables.borrow_mut();
-        if !tables.iter().any(|other| other.oid == table.oid) {
-            tables.push(Arc::clone(table));
+        let mut note = |table: &Arc<Table>| {
+            if !tables.iter().any(|other| other.oid == table.oid) {
+                tables.push(Arc::clone(table));
+            }
+        };
+        note(table);
+        if table.partitioned.is_some() {
+            self.catalog().leaves_of(table).iter().for_each(note);
         }
     }
 
@@ -501,6 +508,7 @@ fn stored_table(table: &Table) -> Stored {
         row_type: 0,
         view: None,
         reader: None,
+        is_partitioned: table.partitioned.is_some(),
     }
 }
 
@@ -530,6 +538,7 @@ fn stored_sequence(sequence: &SequenceDef) -> Stored {
         row_type: 0,
         view: Some(Arc::from(query)),
         reader: None,
+        is_partitioned: false,
     }
 }
 
@@ -549,5 +558,6 @@ fn stored_view(view: &ViewDef) -> Stored {
         row_type: 0,
         view: Some(Arc::from(view.query.as_str())),
         reader: None,
+        is_partitioned: false,
     }
 }

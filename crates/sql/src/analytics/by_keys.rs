@@ -26,6 +26,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::learned::{LearnExec, Learned};
+use super::partitioned::PartitionsExec;
 use super::scan::SnapshotScanExec;
 
 /// Has joins tell scans their keys.
@@ -155,6 +156,7 @@ fn inputs(node: &Arc<dyn ExecutionPlan>, places: &Places) -> Vec<Option<Places>>
         || node.downcast_ref::<SortExec>().is_some()
         || node.downcast_ref::<SortPreservingMergeExec>().is_some()
         || node.downcast_ref::<UnionExec>().is_some()
+        || node.downcast_ref::<PartitionsExec>().is_some()
     {
         return node
             .children()

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `run` | from an analysed query to its rows |
 //! | `scan`, `scans`, `batch` | tables as DataFusion reads them |
+//! | `partitioned` | the scans of a partitioned table's partitions |
 //! | `way`, `learned`, `by_keys` | rows that an index leads to, by constants and by the keys of joins |
 //! | `asked`, `vectors` | of column tables: filters that the storage answers, columns without tuples |
 //! | `feed`, `row_stream`, `whole` | results on their way out |
@@ -26,6 +27,7 @@ mod errors;
 mod feed;
 mod learned;
 mod memory;
+mod partitioned;
 mod ran;
 mod row_stream;
 mod run;

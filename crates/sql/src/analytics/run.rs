@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -13,7 +14,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use thermocline_analytical::evaluate::Context;
 use thermocline_analytical::lower::{Tables, lower};
 use thermocline_analytical::run;
-use thermocline_engine::{Catalog, Database, ScanNotes, Snapshot};
+use thermocline_engine::{Catalog, Database, ScanNotes, Snapshot, Table};
 use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result as QueryResult};
@@ -22,6 +23,7 @@ use thermocline_values::value::Value;
 
 use super::batch::batch_bytes;
 use super::feed::Feed;
+use super::partitioned::PartitionedTable;
 use super::row_stream::{Output, Turn};
 use super::scan::SnapshotTable;
 use super::scans::Scans;
@@ -66,15 +68,26 @@ impl Tables for Statement {
             Some(reader) => Actor::numbered(reader, catalog)?.hidden_columns(table),
             None => session.facts.actor.hidden_columns(table),
         };
-        Ok(Arc::new(SnapshotTable::new(
-            Arc::clone(table),
-            hidden,
-            self.snapshot.clone(),
-            db.partitions(),
-            self.streams,
-            db.row_estimate(table),
-            Arc::clone(&self.scans),
-        )))
+        let scanned = |table: &Arc<Table>| {
+            SnapshotTable::new(
+                Arc::clone(table),
+                hidden.clone(),
+                self.snapshot.clone(),
+                db.partitions(),
+                self.streams,
+                db.row_estimate(table),
+                Arc::clone(&self.scans),
+            )
+        };
+        Ok(match table.partitioned {
+            None => Arc::new(scanned(table)),
+            Some(_) => {
+                let leaf = |table: &Arc<Table>, schema: &SchemaRef| {
+                    scanned(table).under(Arc::clone(schema))
+                };
+                Arc::new(PartitionedTable::new(catalog, table, &leaf))
+            }
+        })
     }
 
     fn rows(&self, oid: u32) -> Option<QueryResult<Vec<Vec<Datum>>>> {

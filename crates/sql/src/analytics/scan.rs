@@ -84,6 +84,23 @@ impl SnapshotTable {
         }
     }
 
+    /// The same under the schema of the table that it is a partition of: what that one has NULLs in
+    /// has them here, too.
+    pub(super) fn under(self, schema: SchemaRef) -> Self {
+        Self { schema, ..self }
+    }
+
+    /// About how many rows it has.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether a scan hears of a filter. A column table's hears of conditions that it cannot be asked,
+    /// too, and counts the columns in them.
+    pub(super) fn hears(&self, filter: &Expr) -> bool {
+        self.table.is_columns() || way::may_bound(&self.table, filter)
+    }
+
     fn estimate(&self, schema: &SchemaRef, rows: u64) -> Statistics {
         let mut statistics = Statistics::new_unknown(schema);
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
@@ -125,17 +142,15 @@ impl TableProvider for SnapshotTable {
         Some(self.estimate(&self.schema, self.rows))
     }
 
-    /// What a scan is asked is asked again above it: it may give out others. A column table's hears of
-    /// conditions that it cannot be asked, too, and counts the columns in them.
+    /// What a scan is asked is asked again above it: it may give out others.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let hears =
-            |filter: &&Expr| match self.table.is_columns() || way::may_bound(&self.table, filter) {
-                true => TableProviderFilterPushDown::Inexact,
-                false => TableProviderFilterPushDown::Unsupported,
-            };
+        let hears = |filter: &&Expr| match self.hears(filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
         Ok(filters.iter().map(hears).collect())
     }
 

@@ -58,7 +58,12 @@ pub(super) enum Begun {
 /// Whether a statement may be small before its plan is known. One that does something, or gives
 /// other values when it runs again, runs once.
 pub(super) fn may_be(typed: &TypedQuery) -> bool {
-    !typed.is_volatile && typed.tables.len() <= TABLES_MAX && !crate::stack::is_deep(typed.depth)
+    // Those of partitions are few once they are planned.
+    let whole = typed
+        .tables
+        .iter()
+        .filter(|table| table.partition_of.is_none());
+    !typed.is_volatile && whole.count() <= TABLES_MAX && !crate::stack::is_deep(typed.depth)
 }
 
 /// Whether a plan's scans read few rows, as far as that is known before: what a scan learns from

@@ -245,6 +245,16 @@ pub(super) fn constant_of(value: &Datum, of: DataType) -> Option<Value> {
     suits.then_some(value)
 }
 
+/// What filters leave of the keys of a table with one index; `None`: they say nothing of it.
+pub(super) fn keys_in(table: &Arc<Table>, filters: &[DfExpr]) -> Option<Keys> {
+    let conjuncts = conjuncts(table, filters);
+    if conjuncts.is_empty() {
+        return None;
+    }
+    let (source, _) = choose(table, Some(Expr::And(conjuncts)), &[], || false);
+    Keys::of(&source, &EvalContext::none()).ok()
+}
+
 /// The keys of the index that bounds the rows best, by what is known of indexes alone.
 fn keys_of(table: &Arc<Table>, conjuncts: Vec<Expr>) -> Option<IndexKeys> {
     if conjuncts.is_empty() {

@@ -23,7 +23,7 @@ use super::index_key::check_indexed;
 use super::{BindContext, TypeNames, is_system_column};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
-use crate::plan::{Check, CheckOf, InsertTarget, Reference, unique_within_partition};
+use crate::plan::{Check, CheckOf, InsertTarget, Reference, Routes, unique_within_partition};
 use crate::session::qualified;
 use crate::short::{Lowering, is_volatile, not_of_a_row};
 use crate::temporary::{self, path_within};
@@ -182,6 +182,7 @@ impl analyze::Catalog for Names<'_> {
             row_type: 0,
             view: None,
             reader: None,
+            is_partitioned: false,
         }))
     }
 
@@ -577,7 +578,7 @@ pub fn insert_target(
             defaults.push((column, context.default_of(table, column)?));
         }
     }
-    Ok(InsertTarget {
+    let mut target = InsertTarget {
         checks: context.checks_of(table)?,
         unique_within_partition: unique_within_partition(table),
         references: Reference::of(context.catalog, table, |_| true),
@@ -587,7 +588,10 @@ pub fn insert_target(
         generated: context.generated_of(table)?,
         conflict: None,
         returning: None,
-    })
+        routes: None,
+    };
+    target.routes = Routes::of(context, &target)?;
+    Ok(target)
 }
 
 impl BindContext<'_> {
@@ -632,6 +636,19 @@ impl BindContext<'_> {
             }
         }
         checks.extend(self.through.cloned());
+        let mut below: &Table = table;
+        while let Some(parent) = below.partition_of.and_then(|oid| self.catalog.table(oid)) {
+            let all = parent.partitioned.iter().flat_map(|by| &by.partitions);
+            let at = all
+                .map(|partition| partition.table)
+                .position(|oid| oid == below.oid);
+            checks.extend(at.map(|at| Check {
+                name: String::new(),
+                condition: Expr::TRUE,
+                of: CheckOf::Partition(Arc::clone(parent), at),
+            }));
+            below = parent;
+        }
         Ok(checks)
     }
 }

@@ -6,14 +6,15 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_values::value::Value;
 
-use super::create_table::{COLUMNS_MAX, Parts, column_part, not_systems, position};
+use super::create_table::{COLUMNS_MAX, Parts, column_part};
 use super::foreign_key::no_constraint;
 use super::generated::is_generated;
+use super::partition_bound::covers_key;
 use super::rewrite::NewType;
 use super::sequence::next_of;
 use super::trigger::are_of_no_trigger;
 use super::verify::contains_null;
-use super::{Definition, exists, mentioned, names, options, rights};
+use super::{Definition, options, rights};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr, NoRow};
@@ -45,7 +46,11 @@ impl Definition<'_> {
         if Box::pin(self.alter_sequence_as_table(alter)).await? {
             return Ok(TAG);
         }
-        let oid = self.find_table(&alter.name)?.oid;
+        let table = self.find_table(&alter.name)?;
+        let oid = table.oid;
+        if alter.only && table.partitioned.is_some() {
+            return Box::pin(self.alter_only(&table, alter)).await.map(|()| TAG);
+        }
         // As PostgreSQL: first what stands in the way of new types, then these, all at once, which
         // may be made of columns that go, then what comes.
         let of_pass = |wanted: Pass| {
@@ -60,8 +65,16 @@ impl Definition<'_> {
         let types: Vec<NewType<'_>> = of_pass(Pass::Type).filter_map(new_type).collect();
         if !types.is_empty() {
             let table = self.current(oid)?;
-            are_of_no_trigger(&table, types.iter().map(|of| of.column))?;
-            self.alter_types(&table, &types).await?;
+            for operation in of_pass(Pass::Type) {
+                self.may_alter_partition(&table, operation)?;
+            }
+            for oid in std::iter::once(oid).chain(self.below(oid)) {
+                let table = self.current(oid)?;
+                self.lock_whole(&table).await?;
+                keeps_key(&table, types.iter().map(|of| of.column))?;
+                are_of_no_trigger(&table, types.iter().map(|of| of.column))?;
+                self.alter_types(&table, &types).await?;
+            }
         }
         for operation in of_pass(Pass::DropColumn).chain(of_pass(Pass::Rest)) {
             let table = self.current(oid)?;
@@ -70,7 +83,22 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
+    /// Does something to a table and to its partitions.
     async fn alter(&mut self, table: &Arc<Table>, operation: &AlterOperation) -> Result<()> {
+        self.may_alter_partition(table, operation)?;
+        Box::pin(self.alter_alone(table, operation)).await?;
+        match table.partitioned {
+            Some(_) => Box::pin(self.alter_below(table, operation)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Does something to a table by itself.
+    pub(super) async fn alter_alone(
+        &mut self,
+        table: &Arc<Table>,
+        operation: &AlterOperation,
+    ) -> Result<()> {
         use AlterOperation as Operation;
         match operation {
             Operation::AddColumn {
@@ -133,6 +161,12 @@ impl Definition<'_> {
             }
             Operation::Triggers { which, enabled } => {
                 Box::pin(self.enable_triggers(table, which, *enabled)).await
+            }
+            Operation::AttachPartition(attached) => {
+                Box::pin(self.attach_partition(table, attached)).await
+            }
+            Operation::DetachPartition(detach) => {
+                Box::pin(self.detach_partition(table, &detach.table)).await
             }
             Operation::AccessMethod(method) => {
                 self.set_access_method(table, method.as_deref()).await
@@ -315,7 +349,11 @@ impl Definition<'_> {
         Ok(())
     }
 
-    async fn add_key(&mut self, oid: u32, key: &super::create_table::KeyConstraint) -> Result<()> {
+    pub(super) async fn add_key(
+        &mut self,
+        oid: u32,
+        key: &super::create_table::KeyConstraint,
+    ) -> Result<()> {
         let table = self.current(oid)?;
         let mut def = table.def.clone();
         let kind = match def.options.get("primary_key").map(String::as_str) {
@@ -323,6 +361,7 @@ impl Definition<'_> {
             _ => IndexKind::BTree,
         };
         let index = self.key_index(&mut def, key, kind, &mut Vec::new())?;
+        covers_key(&table.def, &index.columns, Some(key.primary))?;
         if key.primary {
             let nullable: Vec<usize> = index
                 .columns
@@ -347,11 +386,17 @@ impl Definition<'_> {
     ) -> Result<()> {
         let mut def = table.def.clone();
         if def.foreign_keys.iter().any(|key| key.name == name) {
-            return self.drop_foreign_key(table.oid, name).await;
+            for oid in std::iter::once(table.oid).chain(self.below(table.oid)) {
+                let table = self.current(oid)?;
+                self.lock_whole(&table).await?;
+                self.drop_foreign_key(oid, name).await?;
+            }
+            return Ok(());
         }
         if let Some(at) = def.checks.iter().position(|check| check.name == name) {
             def.checks.remove(at);
-            return self.apply(Change::AlterTable(def)).await;
+            self.apply(Change::AlterTable(def)).await?;
+            return self.drop_check_below(table.oid, name).await;
         }
         let index = def
             .indexes
@@ -360,6 +405,12 @@ impl Definition<'_> {
         if let Some(index) = index {
             let what = format!("constraint {name} on table {}", table.name);
             self.free_of_need(table, index.oid, &what, cascade).await?;
+            for (table, index) in self.indexes_below(table, index.oid) {
+                let table = self.current(table)?;
+                self.lock_whole(&table).await?;
+                let table = table.oid;
+                self.apply(Change::DropIndex { table, index }).await?;
+            }
             let change = Change::DropIndex {
                 table: table.oid,
                 index: index.oid,
@@ -482,91 +533,6 @@ impl Definition<'_> {
         Ok(())
     }
 
-    async fn rename_table(&mut self, table: &Arc<Table>, name: &str) -> Result<()> {
-        let name = names::truncated(name);
-        if self.catalog().relation_exists(&table.schema, &name) {
-            return Err(exists(&name));
-        }
-        let mut def = table.def.clone();
-        def.name = name;
-        self.apply(Change::AlterTable(def)).await
-    }
-
-    async fn rename_column(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
-        let mut def = table.def.clone();
-        let column = position(&def, old)?;
-        let new = names::truncated(new);
-        not_systems(&new)?;
-        if def.column_named(&new).is_some() {
-            return Err(SqlError::new(
-                "42701",
-                format!(
-                    "column \"{new}\" of relation \"{}\" already exists",
-                    def.name
-                ),
-            ));
-        }
-        for check in &mut def.checks {
-            check.expression = mentioned::renamed(&check.expression, old, &new)?;
-        }
-        for generated in def.columns.iter_mut().filter(|column| column.generated) {
-            let hidden = generated.hidden.iter_mut().map(|hidden| &mut hidden.text);
-            for text in generated.default.iter_mut().chain(hidden) {
-                *text = mentioned::renamed(text, old, &new)?;
-            }
-        }
-        for condition in def
-            .triggers
-            .iter_mut()
-            .filter_map(|of| of.condition.as_mut())
-        {
-            *condition = mentioned::renamed(condition, old, &new)?;
-        }
-        if let Some(key) = def.options.get_mut("partition_key") {
-            let renamed: Vec<&str> = key
-                .split(',')
-                .map(|column| {
-                    if column.trim() == old {
-                        new.as_str()
-                    } else {
-                        column
-                    }
-                })
-                .collect();
-            *key = renamed.join(",");
-        }
-        def.columns[column].name = new;
-        self.apply(Change::AlterTable(def)).await
-    }
-
-    async fn rename_constraint(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
-        let mut def = table.def.clone();
-        let new = names::truncated(new);
-        if let Some(check) = def.checks.iter_mut().find(|check| check.name == old) {
-            check.name = new;
-        } else if let Some(key) = def.foreign_keys.iter_mut().find(|key| key.name == old) {
-            key.name = new;
-        } else if let Some(index) = def
-            .indexes
-            .iter_mut()
-            .find(|index| index.constraint && index.name == old)
-        {
-            if self.catalog().relation_exists(&table.schema, &new) {
-                return Err(exists(&new));
-            }
-            index.name = new;
-        } else {
-            return Err(SqlError::new(
-                "42704",
-                format!(
-                    "constraint \"{old}\" for table \"{}\" does not exist",
-                    table.name
-                ),
-            ));
-        }
-        self.apply(Change::AlterTable(def)).await
-    }
-
     async fn set_options(&mut self, table: &Arc<Table>, given: &[(String, String)]) -> Result<()> {
         let read = options::read(given)?;
         if read.texts.keys().any(|name| is_for_good(name)) {
@@ -643,6 +609,28 @@ fn new_type(operation: &AlterOperation) -> Option<NewType<'_>> {
             using: using.as_deref(),
         }),
         _ => None,
+    }
+}
+
+/// 42P16 for another type of a column of a partition key.
+fn keeps_key<'c>(table: &Table, mut columns: impl Iterator<Item = &'c str>) -> Result<()> {
+    let Some(by) = &table.partitioned else {
+        return Ok(());
+    };
+    let in_key = |name: &&str| {
+        table
+            .column_named(name)
+            .is_some_and(|at| by.columns.contains(&at))
+    };
+    match columns.find(in_key) {
+        None => Ok(()),
+        Some(name) => Err(SqlError::new(
+            "42P16",
+            format!(
+                "cannot alter column \"{name}\" because it is part of the partition key of relation \"{}\"",
+                table.name
+            ),
+        )),
     }
 }
 

@@ -12,6 +12,7 @@ use super::check::{CheckConstraint, named_check};
 use super::column_type::column_type;
 use super::named::table_with_schemas;
 use super::options::{self, TableOptions, access_method};
+use super::partition_bound::{covers_key, partitioned_by};
 use super::{Definition, exists, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
@@ -85,6 +86,12 @@ impl Definition<'_> {
             }
             return Err(exists(&name));
         }
+        if let Some(of) = &create.partition_of {
+            let partition = self.create_partition(create, of, (schema, name));
+            let oid = Box::pin(partition).await?;
+            self.note_life(oid, life);
+            return Ok(TAG);
+        }
         let catalog = self.catalog();
         let mut parts = self.parts(create, self.type_names(&catalog))?;
         let foreign_keys = std::mem::take(&mut parts.foreign_keys);
@@ -100,6 +107,12 @@ impl Definition<'_> {
         let computed_indexes = std::mem::take(&mut parts.computed_indexes);
         let (mut def, sequences) = self.table_def(&schema, &name, parts, options)?;
         def.tablespace = tablespace;
+        if let Some(by) = &create.partition_by {
+            def.partitioned = Some(partitioned_by(&def, by)?);
+            for index in def.indexes.iter().filter(|index| index.unique) {
+                covers_key(&def, &index.columns, Some(index.primary))?;
+            }
+        }
         let path = path_within(&schema, self.search_path);
         table_with_schemas(&mut def, &catalog, &path)?;
         let oid = def.oid;
@@ -367,6 +380,9 @@ impl Definition<'_> {
                     parts.columns.push(part);
                 }
                 Columns::Like(like) => self.like(like, &mut parts)?,
+                Columns::Of(..) => {
+                    return Err(SqlError::syntax("a column without a type"));
+                }
             }
             if parts.columns.len() > COLUMNS_MAX {
                 return Err(SqlError::new(

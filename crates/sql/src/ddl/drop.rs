@@ -127,6 +127,7 @@ impl Definition<'_> {
                     "You can drop constraint {relation} on table {table_name} instead."
                 )));
             }
+            self.is_no_parents(table, &relation)?;
             let what = format!("index {relation}");
             self.free_of_need(table, index.oid, &what, cascade).await?;
             let (table, index) = (table.oid, index.oid);
@@ -143,13 +144,16 @@ impl Definition<'_> {
         Err(SqlError::undefined_table(&name))
     }
 
-    /// Drops tables and views, and with CASCADE the views that read them.
+    /// Drops tables with their partitions, and views, and with CASCADE the views that read them.
     pub(super) async fn drop_together(&mut self, oids: &[u32], cascade: bool) -> Result<()> {
+        let named = oids;
+        let all = self.with_partitions(oids.to_vec()).await?;
+        let oids = all.as_slice();
         let catalog = self.catalog();
         let is_view = |oid: &&u32| catalog.views.contains_key(*oid);
         let views: Vec<u32> = oids.iter().filter(is_view).copied().collect();
         let actor = self.actor()?;
-        for oid in oids {
+        for oid in named {
             let change = match views.contains(oid) {
                 true => Change::DropView(*oid),
                 false => Change::DropTable(*oid),
@@ -166,10 +170,17 @@ impl Definition<'_> {
         let is_table = |oid: &u32| !views.contains(oid);
         let tables: Vec<u32> = oids.iter().copied().filter(is_table).collect();
         self.free_of_references(&tables, cascade).await?;
-        for oid in tables {
-            let table = self.current(oid)?;
+        for oid in &tables {
+            let table = self.current(*oid)?;
             self.nothing_is_pending(&table, "DROP TABLE")?;
-            self.apply(Change::DropTable(oid)).await?;
+            if let Some(parent) = table.partition_of.filter(|parent| !tables.contains(parent)) {
+                self.forget_partition(parent, *oid).await?;
+            }
+            // Who owns a partitioned table drops its partitions with it.
+            match named.contains(oid) {
+                true => self.apply(Change::DropTable(*oid)).await?,
+                false => self.apply_unasked(Change::DropTable(*oid)).await?,
+            }
         }
         Ok(())
     }
@@ -276,6 +287,22 @@ impl Definition<'_> {
         self.drop_dependents(&inside, cascade).await?;
         self.drop_views(&views).await?;
         self.free_of_references(&tables, cascade).await?;
+        for table in &tables {
+            let parent = self.current(*table)?.partition_of;
+            if let Some(parent) = parent.filter(|parent| !tables.contains(parent)) {
+                self.forget_partition(parent, *table).await?;
+            }
+        }
+        for oid in tables
+            .iter()
+            .flat_map(|oid| self.below(*oid))
+            .collect::<Vec<_>>()
+        {
+            if !tables.contains(&oid) {
+                // In another schema.
+                self.drop_together(&[oid], cascade).await?;
+            }
+        }
         for table in tables {
             self.apply(Change::DropTable(table)).await?;
         }
@@ -295,10 +322,19 @@ impl Definition<'_> {
     }
 
     pub(super) async fn truncate(&mut self, truncate: &Truncate) -> Result<&'static str> {
+        for name in &truncate.only {
+            if self.find_table(name)?.partitioned.is_some() {
+                let message = "cannot truncate only a partitioned table";
+                return Err(SqlError::new("42809", message).with_hint(
+                    "Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions directly.",
+                ));
+            }
+        }
         let tables = truncate.tables.iter();
         let tables = tables
             .map(|name| Ok(self.find_table(name)?.oid))
             .collect::<Result<Vec<u32>>>()?;
+        let tables = self.with_partitions(tables).await?;
         let tables = self.truncated_together(tables, truncate.cascade)?;
         for oid in &tables {
             let table = self.current(*oid)?;

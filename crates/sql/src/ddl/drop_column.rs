@@ -42,7 +42,10 @@ impl Definition<'_> {
             return Err(super::alter_table::no_column(name, &table.def));
         };
         let chosen = table.options.get("partition_key");
-        if chosen.is_some_and(|key| key.split(',').any(|part| part.trim() == name)) {
+        let divides = table.partitioned.as_ref();
+        if chosen.is_some_and(|key| key.split(',').any(|part| part.trim() == name))
+            || divides.is_some_and(|by| by.columns.contains(&column))
+        {
             let message = format!(
                 "cannot drop column \"{name}\" because it is part of the partition key of relation \"{}\"",
                 table.name

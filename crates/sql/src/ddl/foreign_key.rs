@@ -67,7 +67,7 @@ impl Definition<'_> {
     }
 
     /// Changes what a table's definition says of who refers to it, which needs no right on it.
-    async fn link(&mut self, def: TableDef) -> Result<()> {
+    pub(super) async fn link(&mut self, def: TableDef) -> Result<()> {
         let change = Change::AlterTable(def);
         Ok(self.db.ddl(self.txn, self.options, change).await?)
     }
@@ -82,6 +82,15 @@ impl Definition<'_> {
             return Err(SqlError::new("42809", message));
         }
         let found = self.find_table(&key.table)?;
+        if found.partitioned.is_some() {
+            return Err(SqlError::unsupported(
+                format!(
+                    "a foreign key that refers to partitioned table \"{}\" is not supported",
+                    found.name
+                ),
+                "Refer to a table that is not partitioned.",
+            ));
+        }
         let temporary = is_temporary(&table.schema);
         if temporary != is_temporary(&found.schema) {
             let which = if temporary { "temporary" } else { "permanent" };

@@ -11,6 +11,7 @@ use thermocline_query::types::{format_type, ids};
 use thermocline_values::types::DataType;
 
 use super::create_table::{COLUMNS_MAX, INDEX_COLUMNS_MAX, position, too_many_columns, with_key};
+use super::partition_bound::covers_key;
 use super::{Definition, exists, mentioned, names};
 use crate::bind;
 use crate::error::{Result, SqlError};
@@ -52,6 +53,7 @@ impl CreateIndex {
             unique: index.unique,
             nulls_equal: index.nulls_equal,
             concurrently: false,
+            only: false,
             access_method: match index.kind {
                 IndexKind::BTree => None,
                 IndexKind::Hash => Some("hash".to_owned()),
@@ -81,6 +83,15 @@ impl Definition<'_> {
             return Err(too_many_columns());
         }
         let made = self.made_of(&table, create)?;
+        if create.unique {
+            covers_key(&table.def, &made.columns, None)?;
+        }
+        if !made.values.is_empty() && !self.has_place_for(&table, &made) {
+            return Err(SqlError::unsupported(
+                "an index over an expression, or with a predicate, of a partition alone is not supported",
+                "Create it on the partitioned table, which makes it on each partition.",
+            ));
+        }
         let shown = made.columns.iter().filter(|column| {
             let def = made.def.columns.get(**column);
             def.is_some_and(|def| !def.is_predicate())
@@ -129,7 +140,22 @@ impl Definition<'_> {
             index,
         })
         .await?;
+        if table.partitioned.is_some() && !create.only {
+            Box::pin(self.index_below(table.oid)).await?;
+        }
         Ok(TAG)
+    }
+
+    /// Whether the columns that an index needs have the places of the partitioned table's.
+    fn has_place_for(&self, table: &Table, made: &MadeOf) -> bool {
+        let catalog = self.catalog();
+        let Some(parent) = table.partition_of.and_then(|oid| catalog.table(oid)) else {
+            return true;
+        };
+        made.values.iter().all(|(place, _)| {
+            let of = parent.columns.get(*place);
+            of.is_some_and(|of| of.hidden == made.def.columns[*place].hidden)
+        })
     }
 
     /// What a new index is made of, and the columns that have to be computed for it first.
@@ -227,6 +253,16 @@ impl Definition<'_> {
 
     /// Drops an index, and what was computed for it alone.
     pub(super) async fn drop_index(&mut self, table: u32, index: u32) -> Result<()> {
+        let below = self.indexes_below(&*self.current(table)?, index);
+        for (table, index) in below {
+            let table = self.current(table)?;
+            self.lock_whole(&table).await?;
+            self.drop_index_alone(table.oid, index).await?;
+        }
+        self.drop_index_alone(table, index).await
+    }
+
+    async fn drop_index_alone(&mut self, table: u32, index: u32) -> Result<()> {
         self.apply(Change::DropIndex { table, index }).await?;
         let mut def = self.current(table)?.def.clone();
         match def.drop_unread() {

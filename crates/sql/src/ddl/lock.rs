@@ -52,7 +52,9 @@ impl Definition<'_> {
                 moved: Moved::Relation(_, name),
                 ..
             }) => (std::slice::from_ref(name), exclusive),
-            Ddl::RenameIndex { name, .. } => (std::slice::from_ref(name), exclusive),
+            Ddl::RenameIndex { name, .. } | Ddl::AttachIndex { name, .. } => {
+                (std::slice::from_ref(name), exclusive)
+            }
             Ddl::Truncate(truncate) => (truncate.tables.as_slice(), exclusive),
             Ddl::Drop(drop) if matches!(drop.kind, Dropped::Table | Dropped::Index) => {
                 (drop.names.as_slice(), exclusive)

@@ -28,7 +28,11 @@ mod named;
 mod names;
 mod options;
 mod owned;
+mod partition;
+mod partition_bound;
+mod partition_changes;
 mod place;
+mod rename;
 mod residence;
 mod rewrite;
 mod rights;
@@ -148,6 +152,7 @@ fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Ca
             if_exists,
             to,
         } => Box::pin(definition.rename_index(name, *if_exists, to)),
+        Ddl::AttachIndex { name, partition } => Box::pin(definition.attach_index(name, partition)),
         Ddl::Tablespace(change) => Box::pin(definition.tablespace_change(change)),
         Ddl::Truncate(truncate) => Box::pin(definition.truncate(truncate)),
         Ddl::CreateSchema(create) => Box::pin(definition.create_schema(create)),
@@ -159,8 +164,13 @@ fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Ca
 impl Definition<'_> {
     /// Carries out one change, if it may be: there is no other way to the engine.
     pub(crate) async fn apply(&mut self, change: Change) -> Result<()> {
+        rights::check(&change, &self.actor()?, &self.catalog())?;
+        self.apply_unasked(change).await
+    }
+
+    /// Carries out a change that comes with another, which was asked for.
+    async fn apply_unasked(&mut self, change: Change) -> Result<()> {
         let actor = self.actor()?;
-        rights::check(&change, &actor, &self.catalog())?;
         let made = rights::made_by(&change);
         self.db.ddl(self.txn, self.options, change).await?;
         let role = actor.role();

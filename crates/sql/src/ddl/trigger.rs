@@ -57,6 +57,12 @@ impl Definition<'_> {
         if !may {
             return Err(denied("function", &function.name));
         }
+        if table.partitioned.is_some() || table.partition_of.is_some() {
+            return Err(SqlError::unsupported(
+                "triggers of partitioned tables and of partitions are not supported",
+                "Have the application do what they would do.",
+            ));
+        }
         if create.row && create.events.contains(&TriggerEvent::Truncate) {
             return Err(SqlError::unsupported(
                 "TRUNCATE FOR EACH ROW triggers are not supported",

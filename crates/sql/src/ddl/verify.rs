@@ -88,7 +88,7 @@ impl Definition<'_> {
     }
 
     /// Whether some row of the table is as `matches` says.
-    async fn any_row(
+    pub(super) async fn any_row(
         &mut self,
         table: &Arc<Table>,
         matches: impl Fn(&[u8]) -> Result<bool> + Send,

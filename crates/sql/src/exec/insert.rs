@@ -11,6 +11,7 @@ use thermocline_values::cast::CastContext;
 use thermocline_values::types::DataType;
 use thermocline_values::value::{Value, ValueRef};
 
+use super::partitions::routed;
 use super::reference::Referring;
 use super::row::{
     ConflictRow, NewRow, TupleRow, null_violation, verify_checks, with_values, write_row,
@@ -111,13 +112,16 @@ impl Encoded {
     }
 }
 
+/// Rows one after the other that go into the same table.
+type Batch<'a> = (&'a InsertTarget, Encoded);
+
 /// Evaluates, checks and encodes rows.
 struct Encoder<'a> {
     target: &'a InsertTarget,
     context: EvalContext<'a>,
     /// Where rows of a table without partition key go.
     spread: u16,
-    out: Encoded,
+    out: Vec<Batch<'a>>,
 }
 
 impl<'a> Encoder<'a> {
@@ -126,7 +130,7 @@ impl<'a> Encoder<'a> {
             target,
             context,
             spread,
-            out: Encoded::default(),
+            out: Vec::new(),
         }
     }
 
@@ -145,7 +149,9 @@ impl<'a> Encoder<'a> {
         for (column, default) in &self.target.defaults {
             row[*column] = default.evaluate(&NoRow, &self.context)?;
         }
-        for (column, expr) in &self.target.generated {
+        let target = routed(self.target, row, self.context.styles)?;
+        let table = &*target.table;
+        for (column, expr) in &target.generated {
             let value = expr.evaluate(&NewRow(row), &self.context)?.into_value();
             row[*column] = Datum::Owned(value);
         }
@@ -159,14 +165,21 @@ impl<'a> Encoder<'a> {
                 ));
             }
         }
-        verify_checks(&self.target.checks, table, &NewRow(row), &self.context)?;
-        let start = self.out.bytes.len();
-        let bytes = &mut self.out.bytes;
+        verify_checks(&target.checks, table, &NewRow(row), &self.context)?;
+        let out = match self.out.last_mut() {
+            Some((of, out)) if std::ptr::eq(*of, target) => out,
+            _ => {
+                self.out.push((target, Encoded::default()));
+                &mut self.out.last_mut().expect("it was pushed").1
+            }
+        };
+        let start = out.bytes.len();
+        let bytes = &mut out.bytes;
         with_values(row, |values| table.encode_tuple(values, bytes));
-        let tuple = &self.out.bytes[start..];
+        let tuple = &out.bytes[start..];
         let partition = table.partition_of_tuple(tuple).unwrap_or(self.spread);
-        self.out.partitions.push(partition);
-        self.out.tuples.push(start..self.out.bytes.len());
+        out.partitions.push(partition);
+        out.tuples.push(start..out.bytes.len());
         Ok(())
     }
 }
@@ -193,8 +206,7 @@ pub(super) async fn insert(
                     exprs[position].evaluate(&NoRow, &evaluation)
                 })?;
             }
-            let encoded = encoder.out;
-            store(&plan.target, &encoded, context, parameters, rows).await
+            store_all(&encoder.out, context, parameters, rows).await
         }
         InsertSource::Query(query, types) => {
             let mut source = RowWriter::values();
@@ -254,8 +266,32 @@ pub async fn insert_rows(
             fitted(value, &paths[position], context.styles)
         })?;
     }
-    let encoded = encoder.out;
-    store(target, &encoded, context, parameters, rows).await
+    store_all(&encoder.out, context, parameters, rows).await
+}
+
+/// Stores rows in one transaction, whatever tables they go into.
+async fn store_all(
+    batches: &[Batch<'_>],
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    if let [(target, encoded)] = batches {
+        return store(target, encoded, context, parameters, rows).await;
+    }
+    let mut own = None;
+    if batches.len() > 1 && context.txn.is_none() {
+        own = Some(context.db.begin(Isolation::ReadCommitted, false));
+    }
+    let mut count = 0;
+    for (target, encoded) in batches {
+        let mut inner = context.within(own.as_mut());
+        count += store(target, encoded, &mut inner, parameters, rows).await?;
+    }
+    if let Some(own) = own {
+        context.db.commit(own, context.options).await?;
+    }
+    Ok(count)
 }
 
 /// A value as one of a column.

@@ -15,6 +15,7 @@ mod lookup;
 pub(crate) mod one_by_one;
 mod overwrite;
 mod pace;
+pub(crate) mod partitions;
 mod reference;
 mod row;
 mod select;
@@ -57,6 +58,21 @@ pub struct ExecContext<'a> {
     pub may_leave: bool,
 }
 
+impl ExecContext<'_> {
+    /// The same, in this transaction if there is one, or in its own.
+    fn within<'b>(&'b mut self, txn: Option<&'b mut Transaction>) -> ExecContext<'b> {
+        ExecContext {
+            db: self.db,
+            txn: txn.or(self.txn.as_deref_mut()),
+            options: self.options,
+            now_us: self.now_us,
+            session: self.session,
+            styles: self.styles,
+            may_leave: self.may_leave,
+        }
+    }
+}
+
 /// Executes a plan. `parameters` are of the types in
 /// [`crate::bind::Bound::parameters`]. Returns the rows affected, or returned
 /// by a SELECT.
@@ -76,6 +92,7 @@ pub async fn execute(
         ShortPlan::Insert(insert) => insert::insert(insert, context, parameters, rows).await,
         ShortPlan::Update(update) => update::update(update, context, parameters, rows).await,
         ShortPlan::Delete(delete) => delete::delete(delete, context, parameters, rows).await,
+        ShortPlan::Each(each) => partitions::each(each, context, parameters, rows).await,
         ShortPlan::ByQuery(_)
         | ShortPlan::Merge(_)
         | ShortPlan::CurrentOf(_)

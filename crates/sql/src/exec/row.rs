@@ -128,11 +128,45 @@ pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
                     .with_table(&table.schema, &table.name)
                     .with_constraint(check.name.clone())
             }
+            CheckOf::Partition(parent, at) if !belongs(parent, *at, row) => of_no_bound(table),
             _ => continue,
         };
         return Err(error.with_detail(failing_row(table, row, context.styles)));
     }
     Ok(())
+}
+
+/// 23514 for a row that belongs to another partition than this table, or than one that it is below.
+pub(crate) fn verify_bounds<R: RowAccess + ?Sized>(
+    checks: &[Check],
+    table: &Table,
+    row: &R,
+    styles: &Styles,
+) -> Result<()> {
+    for check in checks {
+        if let CheckOf::Partition(parent, at) = &check.of
+            && !belongs(parent, *at, row)
+        {
+            return Err(of_no_bound(table).with_detail(failing_row(table, row, styles)));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn of_no_bound(table: &Table) -> SqlError {
+    let name = &table.name;
+    let message = format!("new row for relation \"{name}\" violates partition constraint");
+    SqlError::new("23514", message).with_table(&table.schema, &table.name)
+}
+
+/// Whether a row belongs to the partition at a position.
+fn belongs<R: RowAccess + ?Sized>(parent: &Table, at: usize, row: &R) -> bool {
+    let (Some(by), Some((map, _))) = (&parent.partitioned, &parent.partition_map) else {
+        return false;
+    };
+    let key = by.columns.iter().map(|column| row.column(*column));
+    map.find(&key.collect::<Vec<_>>()) == Some(at)
 }
 
 /// 23514, or 23502 without a constraint's name: a value that is none of a domain.

@@ -2,17 +2,19 @@
 //! does not bring a row back into the scan. A new tuple is a patched copy of
 //! the old one when only columns of fixed width change.
 
-use thermocline_engine::{Access, RowId, Scope, Table};
+use thermocline_engine::{Access, Charge, ChargeKind, RowId, RunOptions, Scope, Table};
+use thermocline_values::types::DataType;
 use thermocline_values::value::{Value, ValueRef};
 
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
 use super::row::{TupleRow, null_violation, verify_checks, write_row};
-use super::{ExecContext, Stop, bulk, overwrite, reference, run};
-use crate::error::Result;
+use super::{ExecContext, Stop, bulk, insert_rows, overwrite, reference, run};
+use crate::error::{Result, SqlError};
 use crate::expr::{Datum, EvalContext, Expr, RowAccess};
 use crate::output::RowWriter;
-use crate::plan::{Check, UpdatePlan};
+use crate::plan::{Check, InsertTarget, UpdatePlan};
+use crate::session::bytes_of;
 
 /// An UPDATE of more rows makes one tuple first, to see how long that takes.
 const ROWS_UNTRIED: usize = 16;
@@ -197,6 +199,9 @@ pub(super) async fn update(
         let at = (lookup.scope, key.as_slice());
         return overwrite::overwrite(plan, context, &evaluation, at, &rewriter.tuple, rows).await;
     }
+    if plan.moves.is_some() {
+        return Err(SqlError::internal("rows that may move, without where to"));
+    }
     if bulk::is_wanted(&plan.source, context) {
         return bulk::change(
             &plan.source,
@@ -277,6 +282,147 @@ pub(super) async fn update(
         }
         ran => ran,
     }
+}
+
+/// Changes rows of a partition that may belong to another then. Such a row is deleted here, and added
+/// to `moved`, which is for [`move_in`].
+pub(super) async fn move_out(
+    plan: &UpdatePlan,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+    moved: &mut Moved,
+) -> Result<u64> {
+    let evaluation = EvalContext {
+        parameters,
+        now_us: context.now_us,
+        session: context.session,
+        styles: context.styles,
+        outer: None,
+    };
+    let lookup = Lookup::of(&plan.source, &evaluation)?;
+    let Some(into) = plan
+        .moves
+        .as_ref()
+        .filter(|_| !matches!(lookup.keys, Keys::Nothing))
+    else {
+        return Ok(0);
+    };
+    let table = &*plan.source.table;
+    let (stays, others) = plan
+        .checks
+        .iter()
+        .cloned()
+        .partition(|check: &Check| check.of.is_bound());
+    let (stays, others): (Vec<Check>, Vec<Check>) = (stays, others);
+    let (mark, before) = (rows.mark(), moved.rows.len());
+    let (keys, mut found, mut targets) = (&lookup.keys, Vec::new(), Vec::new());
+    let mut rewriter = Rewriter::default();
+    let (db, options) = (context.db, context.options);
+    let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
+        rows.rewind(mark);
+        targets.clear();
+        moved.rows.truncate(before);
+        let mut pace = Pace::new(db, options, false);
+        let source = &plan.source;
+        visit(
+            access,
+            source,
+            keys,
+            &evaluation,
+            &mut found,
+            &mut pace,
+            |row, _| {
+                targets.push(row);
+                Ok(std::ops::ControlFlow::Continue(()))
+            },
+        )?;
+        let mut changed = 0;
+        for row in &targets {
+            pace.row()?;
+            let Some(old) = access.tuple(table, *row)? else {
+                continue;
+            };
+            let change = RowChange {
+                assignments: &plan.assignments,
+                generated: &plan.generated,
+                checks: &others,
+            };
+            rewriter.rewrite(
+                table,
+                old,
+                &change,
+                &TupleRow { table, tuple: old },
+                &evaluation,
+            )?;
+            let tuple = rewriter.tuple();
+            if verify_checks(&stays, table, &TupleRow { table, tuple }, &evaluation).is_err() {
+                let value = |column: &usize| table.value(tuple, *column).to_owned();
+                moved.add(into.columns.iter().map(value).collect())?;
+                access.delete(table, *row)?;
+                continue;
+            }
+            let row = access.update(table, *row, tuple)?;
+            if !plan.references.is_empty() && !access.evicted() {
+                let new = (row, rewriter.tuple.as_slice());
+                reference::expect(access, table, &plan.references, new, &mut rewriter.key)?;
+            }
+            if let Some(returning) = &plan.returning {
+                let new = TupleRow {
+                    table,
+                    tuple: rewriter.tuple(),
+                };
+                write_row(returning, &new, &evaluation, rows)?;
+            }
+            changed += 1;
+        }
+        Ok(changed)
+    };
+    run(db, context.txn.as_deref_mut(), options, Scope::All, body).await
+}
+
+/// Rows on their way from one partition to others, charged.
+pub(super) struct Moved {
+    rows: Vec<Vec<Value>>,
+    charge: Option<Charge>,
+}
+
+impl Moved {
+    /// None yet, on the account of a statement.
+    pub(super) fn new(options: &RunOptions) -> Self {
+        let account = options.account.as_ref();
+        Self {
+            rows: Vec::new(),
+            charge: account.map(|account| account.nothing(ChargeKind::Result)),
+        }
+    }
+
+    fn add(&mut self, row: Vec<Value>) -> Result<()> {
+        if let Some(charge) = &mut self.charge {
+            charge.grow(bytes_of(&row))?;
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
+/// Inserts what [`move_out`] has deleted, where it belongs now.
+pub(super) async fn move_in(
+    into: &InsertTarget,
+    moved: &Moved,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    if moved.rows.is_empty() {
+        return Ok(0);
+    }
+    let types = into
+        .columns
+        .iter()
+        .map(|column| into.table.columns[*column].data_type);
+    let types: Vec<DataType> = types.collect();
+    insert_rows(into, &types, &moved.rows, context, parameters, rows).await
 }
 
 /// Changes one row; false when it is not there (any more).

@@ -301,6 +301,14 @@ pub(super) fn alter_other(statement: &AlterTableStmt) -> Result<Statement> {
         Node::AlterTableCmd(change) => Some(change),
         _ => None,
     });
+    if let (ObjectType::OBJECT_INDEX, Some(Node::AlterTableCmd(change))) =
+        (statement.objtype, statement.cmds().iter().next())
+        && let (AlterTableType::AT_AttachPartition, Node::PartitionCmd(command)) =
+            (change.subtype, change.def())
+    {
+        let partition = node::relation(command.name());
+        return Ok(Statement::Ddl(Ddl::AttachIndex { name, partition }));
+    }
     let owned = match statement.objtype {
         ObjectType::OBJECT_VIEW => Some(Owned::View(name)),
         ObjectType::OBJECT_SEQUENCE => Some(Owned::Sequence(name)),

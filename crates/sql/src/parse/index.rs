@@ -31,6 +31,8 @@ pub struct CreateIndex {
     pub concurrently: bool,
     /// USING method
     pub access_method: Option<String>,
+    /// ON ONLY: not on the partitions of the table.
+    pub only: bool,
 }
 
 impl CreateIndex {
@@ -86,6 +88,7 @@ pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
         nulls_equal: statement.nulls_not_distinct,
         concurrently: statement.concurrent,
         access_method: statement.access_method().map(str::to_owned),
+        only: statement.relation().is_some_and(|relation| !relation.inh),
     }))))
 }
 

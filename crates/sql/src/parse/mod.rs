@@ -29,6 +29,7 @@ mod maintenance;
 mod node;
 mod own;
 mod part;
+pub mod partition;
 mod query;
 mod read;
 mod refused;

@@ -448,6 +448,13 @@ pub enum Ddl {
         /// Its new name.
         to: String,
     },
+    /// ALTER INDEX … ATTACH PARTITION
+    AttachIndex {
+        /// Its name.
+        name: Vec<String>,
+        /// The index of a partition.
+        partition: Vec<String>,
+    },
     /// TRUNCATE
     Truncate(Truncate),
     /// CREATE SCHEMA

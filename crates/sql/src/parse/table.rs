@@ -14,11 +14,12 @@ use super::constraint::{
     ColumnConstraint, TableConstraint, UsingIndex, column_constraint, defers, table_constraint,
     using_index,
 };
+use super::partition::{BoundedBy, Detach, PartitionBy};
 use super::residence::RESIDENCE;
 use super::sequence::SequenceOptions;
 use super::statement::{Ddl, Life, OnCommit, Statement};
 use super::trigger::Which;
-use super::{node, sequence};
+use super::{node, partition, sequence};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE.
@@ -40,6 +41,10 @@ pub struct CreateTable {
     pub access_method: Option<String>,
     /// TABLESPACE
     pub tablespace: Option<String>,
+    /// PARTITION BY
+    pub partition_by: Option<PartitionBy>,
+    /// PARTITION OF
+    pub partition_of: Option<BoundedBy>,
 }
 
 /// What gives a table columns.
@@ -49,6 +54,8 @@ pub enum Columns {
     One(Column),
     /// LIKE
     Like(Like),
+    /// One of the partitioned table has more said of it: its name, and what.
+    Of(String, Vec<ColumnConstraint>),
 }
 
 /// LIKE: the columns of another table or view, and what is included of that.
@@ -86,6 +93,8 @@ pub struct AlterTable {
     pub name: Vec<String>,
     /// A missing one is left alone.
     pub if_exists: bool,
+    /// ONLY: its partitions are left alone.
+    pub only: bool,
     /// What is done, in order.
     pub operations: Vec<AlterOperation>,
 }
@@ -226,6 +235,10 @@ pub enum AlterOperation {
         /// What is said of them; None: what it may not be.
         to: Option<Residence>,
     },
+    /// ATTACH PARTITION
+    AttachPartition(BoundedBy),
+    /// DETACH PARTITION
+    DetachPartition(Detach),
     /// What says how PostgreSQL stores and samples, which changes nothing here.
     Accepted {
         /// The column that it is for, by its name.
@@ -238,6 +251,8 @@ pub enum AlterOperation {
 pub struct Truncate {
     /// The tables.
     pub tables: Vec<Vec<String>>,
+    /// Those with ONLY.
+    pub only: Vec<Vec<String>>,
     /// RESTART IDENTITY
     pub restart_identity: bool,
     /// Tables that refer to them are emptied, too.
@@ -260,14 +275,12 @@ pub(super) const fn on_commit(action: OnCommitAction::Type) -> Option<OnCommit> 
 }
 
 pub(super) fn create(statement: &CreateStmt, text: &str) -> Result<Statement> {
-    const SPREAD: &str = "Rows are spread over partitions by WITH (partition_key = …).";
-    if statement.partbound().is_some() {
-        return Err(refused("PARTITION OF is not supported", SPREAD));
-    }
-    if statement.partspec().is_some() {
-        return Err(refused("PARTITION BY is not supported", SPREAD));
-    }
-    if !statement.inh_relations().is_empty() {
+    let of = statement.partbound().map(|bound| {
+        let parent = statement.inh_relations().iter().next();
+        partition::bounded(parent.map(node::name).unwrap_or_default(), bound, text)
+    });
+    let of = of.transpose()?;
+    if of.is_none() && !statement.inh_relations().is_empty() {
         return Err(refused(
             "table inheritance is not supported",
             "Use a table with the columns of both.",
@@ -291,10 +304,20 @@ pub(super) fn create(statement: &CreateStmt, text: &str) -> Result<Statement> {
         options: options(statement.options()),
         access_method: statement.access_method().map(str::to_owned),
         tablespace: statement.tablespacename().map(str::to_owned),
+        partition_by: (statement.partspec())
+            .map(|by| partition::by(by, text))
+            .transpose()?,
+        partition_of: of,
     };
     for element in statement.table_elts().iter() {
         match element {
-            Node::ColumnDef(def) => created.columns.push(Columns::One(column(def, text)?)),
+            Node::ColumnDef(def) => created.columns.push(match def.type_name() {
+                Some(_) => Columns::One(column(def, text)?),
+                None => Columns::Of(
+                    def.colname().unwrap_or_default().to_owned(),
+                    column_constraints(def, text)?,
+                ),
+            }),
             Node::TableLikeClause(clause) => created.columns.push(Columns::Like(like(clause))),
             Node::Constraint(constraint) => {
                 created.constraints.push(table_constraint(constraint)?);
@@ -338,7 +361,14 @@ fn column(def: &ColumnDef, text: &str) -> Result<Column> {
             "Leave the clause out.",
         ));
     }
-    let name = def.colname().unwrap_or_default().to_owned();
+    Ok(Column {
+        name: def.colname().unwrap_or_default().to_owned(),
+        type_text: node::type_text(def.type_name())?,
+        constraints: column_constraints(def, text)?,
+    })
+}
+
+fn column_constraints(def: &ColumnDef, text: &str) -> Result<Vec<ColumnConstraint>> {
     let mut constraints = Vec::new();
     for constraint in def.constraints().iter() {
         if let Node::Constraint(constraint) = constraint
@@ -347,11 +377,7 @@ fn column(def: &ColumnDef, text: &str) -> Result<Column> {
             constraints.extend(column_constraint(constraint, text)?);
         }
     }
-    Ok(Column {
-        name,
-        type_text: node::type_text(def.type_name())?,
-        constraints,
-    })
+    Ok(constraints)
 }
 
 pub(super) fn alter(statement: &AlterTableStmt, text: &str) -> Result<Statement> {
@@ -359,11 +385,12 @@ pub(super) fn alter(statement: &AlterTableStmt, text: &str) -> Result<Statement>
         Node::AlterTableCmd(change) => Some(operation(change, text)),
         _ => None,
     });
-    Ok(altered(
-        node::relation(statement.relation()),
-        statement.missing_ok,
-        operations.collect::<Result<_>>()?,
-    ))
+    Ok(Statement::Ddl(Ddl::AlterTable(AlterTable {
+        name: node::relation(statement.relation()),
+        if_exists: statement.missing_ok,
+        only: statement.relation().is_some_and(|relation| !relation.inh),
+        operations: operations.collect::<Result<_>>()?,
+    })))
 }
 
 /// ALTER TABLE with these operations.
@@ -375,6 +402,7 @@ pub(super) fn altered(
     Statement::Ddl(Ddl::AlterTable(AlterTable {
         name,
         if_exists,
+        only: false,
         operations,
     }))
 }
@@ -499,6 +527,13 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         ) => AlterOperation::Accepted {
             column: change.name().map(str::to_owned),
         },
+        (Type::AT_AttachPartition, Node::PartitionCmd(command)) => {
+            AlterOperation::AttachPartition(partition::attached(command, text)?)
+        }
+        (
+            Type::AT_DetachPartition | Type::AT_DetachPartitionFinalize,
+            Node::PartitionCmd(command),
+        ) => AlterOperation::DetachPartition(partition::detached(command)),
         (Type::AT_ClusterOn | Type::AT_DropCluster | Type::AT_ReplicaIdentity, _) => {
             AlterOperation::Accepted { column: None }
         }
@@ -535,16 +570,16 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         | Type::AT_DisableRowSecurity
         | Type::AT_ForceRowSecurity
         | Type::AT_NoForceRowSecurity => "ROW LEVEL SECURITY",
-        Type::AT_AttachPartition => "ATTACH PARTITION",
-        Type::AT_DetachPartition | Type::AT_DetachPartitionFinalize => "DETACH PARTITION",
         _ => "a change of this kind",
     }
 }
 
 pub(super) fn truncate(statement: &TruncateStmt) -> Statement {
-    let relations = statement.relations().iter();
+    let relations = || statement.relations().iter();
+    let is_only = |relation: &Node<'_>| matches!(relation, Node::RangeVar(range) if !range.inh);
     Statement::Ddl(Ddl::Truncate(Truncate {
-        tables: relations.map(node::name).collect(),
+        tables: relations().map(node::name).collect(),
+        only: relations().filter(is_only).map(node::name).collect(),
         restart_identity: statement.restart_seqs,
         cascade: node::cascades(statement.behavior),
     }))

@@ -350,7 +350,7 @@ fn a_table_is_read_part_by_part() {
             [ColumnConstraint::Identity { always, options }] => (*always, options.clone()),
             other => panic!("{other:?}"),
         },
-        Columns::Like(like) => panic!("{like:?}"),
+        other => panic!("{other:?}"),
     };
     assert_eq!(
         options(1),

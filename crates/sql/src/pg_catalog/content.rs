@@ -12,6 +12,7 @@ mod domains;
 mod functions;
 mod generated;
 mod information_schema;
+mod partitions;
 mod privileges;
 mod server;
 mod statistics;
@@ -94,6 +95,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_rewrite" => dependencies::rules(relation, session),
         "pg_description" => comments::descriptions(relation, session),
         "pg_shdescription" => comments::shared(relation, session),
+        "pg_inherits" => partitions::inherits(relation, session),
+        "pg_partitioned_table" => partitions::partitioned(relation, session),
         "pg_index" => constraints::indexes(relation, session),
         "pg_constraint" => constraints::constraints(relation, session),
         "pg_trigger" => triggers::triggers(relation, session),

@@ -26,6 +26,7 @@ use super::content;
 use super::datum::Datum;
 use super::environment::SystemEnvironment;
 use super::session::{Names, parts};
+use super::written_bound;
 use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
@@ -253,13 +254,23 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             }
             (None, None) => Datum::Null,
         },
+        "pg_get_partkeydef" => {
+            let table = oid(0).and_then(|oid| session.catalog.table(oid));
+            let key = table.and_then(|table| {
+                let by = table.partitioned.as_ref()?;
+                Some(written_bound::key(table, by))
+            });
+            named(key)
+        }
+        "pg_get_partition_constraintdef" => {
+            let table = oid(0).and_then(|oid| session.catalog.table(oid));
+            named(table.and_then(|table| written_bound::constraint_of(&session.catalog, table)))
+        }
         // There is nothing of their kind.
         "pg_get_function_sqlbody"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_statisticsobjdef"
         | "pg_get_ruledef"
-        | "pg_get_partkeydef"
-        | "pg_get_partition_constraintdef"
         | "inet_server_addr" => Datum::Null,
         // A relation is its own root; sets without rows.
         "pg_partition_ancestors" | "pg_options_to_table" => Datum::Null,

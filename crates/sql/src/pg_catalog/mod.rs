@@ -14,6 +14,7 @@ mod oids;
 mod pg_type;
 mod relations;
 mod session;
+pub(crate) mod written_bound;
 
 use std::sync::Arc;
 
@@ -65,6 +66,7 @@ pub(crate) fn stored(schema: Option<&str>, name: &str, search_path: &[String]) -
         row_type: 0,
         view: None,
         reader: None,
+        is_partitioned: false,
     })
 }
 

@@ -44,6 +44,7 @@ impl UpdatePlan {
             assignments,
             generated,
             returning,
+            moves: None,
         })
     }
 }

@@ -134,6 +134,18 @@ impl ShortPlan {
                     lines.extend(first.into_iter().map(|line| format!("    {line}")));
                 }
             }
+            Self::Each(each) => {
+                lines.push(format!("Partitions of {}", each.partitions.table().name));
+                for plan in each.plans.iter().flatten() {
+                    let mut inner = plan.explain();
+                    inner.pop();
+                    let inner = inner.iter().enumerate();
+                    lines.extend(inner.map(|(at, line)| match at {
+                        0 => indented(1, line),
+                        _ => format!("      {line}"),
+                    }));
+                }
+            }
             Self::Delete(delete) => {
                 lines.push(format!("Delete on {}", delete.source.table.name));
                 explain_source(&delete.source, 1, &mut lines);
@@ -163,6 +175,10 @@ impl ShortPlan {
             Self::CurrentOf(plan) => format!("the row of cursor {}", plan.cursor),
             Self::LockingRead(_) => "a query finds the rows, by key they are locked".to_owned(),
             Self::After(after) => after.plan.why(),
+            Self::Each(each) => match each.plans.iter().flatten().next() {
+                Some(plan) => format!("the partitions of its key; {}", plan.why()),
+                None => "no partition is left".to_owned(),
+            },
         }
     }
 }

@@ -20,6 +20,7 @@ impl ShortPlan {
                 let mut before = after.before.iter();
                 after.plan.fires() || before.any(|before| before.plan.fires())
             }
+            Self::Each(each) => each.plans.iter().flatten().any(Self::fires),
             Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => false,
         }
     }

@@ -32,6 +32,9 @@ impl MergePlan {
     /// Whether an action is for rows of the table that are there.
     pub(crate) fn changes_row(&self, action: usize) -> bool {
         let plan = self.actions.get(action).and_then(Option::as_ref);
-        matches!(plan, Some(ShortPlan::Update(_) | ShortPlan::Delete(_)))
+        matches!(
+            plan,
+            Some(ShortPlan::Update(_) | ShortPlan::Delete(_) | ShortPlan::Each(_))
+        )
     }
 }

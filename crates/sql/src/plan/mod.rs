@@ -10,6 +10,7 @@ mod fires;
 mod fit;
 mod join;
 mod merge;
+mod partitions;
 mod reason;
 mod reference;
 mod select;
@@ -22,6 +23,7 @@ pub(crate) use fit::{Fit, fit, fits};
 pub(crate) use join::Bounded;
 pub use join::{Departures, JoinStep, StepKind};
 pub use merge::MergePlan;
+pub use partitions::{EachPlan, Partitions, PartitionsBelow, Routes};
 pub use reason::Reason;
 pub use reference::Reference;
 pub(crate) use reference::{ReferredTo, referring_index, takes_keys};
@@ -85,6 +87,8 @@ pub enum ShortPlan {
     LockingRead(Arc<LockingRead>),
     /// A statement behind others: for the session likewise.
     After(Arc<After>),
+    /// A statement over a partitioned table, as one over each of its partitions.
+    Each(Arc<EachPlan>),
 }
 
 impl ShortPlan {
@@ -93,6 +97,7 @@ impl ShortPlan {
         match self {
             Self::Select(select) => select.lock.is_none(),
             Self::OneRow(_) => true,
+            Self::Each(each) => each.plans.iter().flatten().all(Self::only_reads),
             _ => false,
         }
     }
@@ -104,6 +109,7 @@ impl ShortPlan {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
             Self::OneRow(_) => true,
             Self::LockingRead(read) => read.locks.is_empty(),
+            Self::Each(each) => each.reads && each.plans.iter().flatten().all(Self::is_read_only),
             Self::Insert(_)
             | Self::Update(_)
             | Self::Delete(_)
@@ -140,6 +146,7 @@ impl ShortPlan {
             Self::Merge(plan) => Some(&plan.table),
             Self::CurrentOf(plan) => Some(&plan.table),
             Self::After(after) => after.plan.changed_table(),
+            Self::Each(each) => (!each.reads).then(|| each.partitions.table()),
             Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
         }
     }
@@ -175,6 +182,7 @@ impl ShortPlan {
                 let mut before = after.before.iter();
                 after.plan.takes_keys() || before.any(|before| before.plan.takes_keys())
             }
+            Self::Each(each) => each.plans.iter().flatten().any(Self::takes_keys),
             Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => false,
         }
     }
@@ -475,11 +483,16 @@ pub struct Check {
 }
 
 impl CheckOf {
+    /// Whether it is the bounds of a partition.
+    pub(crate) const fn is_bound(&self) -> bool {
+        matches!(self, Self::Partition(..))
+    }
+
     /// The domain that it is of; empty for others.
     pub(crate) fn domain(&self) -> &str {
         match self {
             Self::Domain(domain) => domain,
-            Self::Table | Self::View => "",
+            Self::Table | Self::View | Self::Partition(..) => "",
         }
     }
 }
@@ -494,6 +507,9 @@ pub enum CheckOf {
     /// A view WITH CHECK OPTION that the rows come through: its condition must be true, and is not
     /// where it is NULL.
     View,
+    /// The bounds of a partition: the table that it is of, and its position there. They stand
+    /// beside the condition.
+    Partition(Arc<Table>, usize),
 }
 
 /// Where and how an INSERT or a COPY FROM stores rows.
@@ -519,6 +535,8 @@ pub struct InsertTarget {
     pub unique_within_partition: bool,
     /// What the rows refer to.
     pub references: Vec<Reference>,
+    /// Where the rows of a partitioned table go.
+    pub routes: Option<Arc<Routes>>,
 }
 
 /// INSERT.
@@ -547,6 +565,8 @@ pub struct ConflictPlan {
     /// The unique indexes in which a conflict is handled; in all others it is
     /// an error.
     pub arbiters: Vec<usize>,
+    /// They are all there are.
+    pub of_any: bool,
     /// DO UPDATE; `None` is DO NOTHING.
     pub update: Option<ConflictUpdate>,
 }
@@ -599,6 +619,8 @@ pub struct UpdatePlan {
     pub overwrites: Option<Vec<(usize, Expr)>>,
     /// What the new rows refer to, where that may be something else.
     pub references: Vec<Reference>,
+    /// Of a partition whose rows may belong to another then: where those go. Only one row is changed at a time.
+    pub moves: Option<Arc<InsertTarget>>,
 }
 
 /// DELETE.

@@ -200,7 +200,7 @@ impl Session {
 }
 
 /// What values take, in bytes.
-pub(super) fn bytes_of(values: &[Value]) -> u64 {
+pub(crate) fn bytes_of(values: &[Value]) -> u64 {
     let bytes = |value: &Value| match value {
         Value::Text(text) => VALUE_BYTES + text.len(),
         Value::Bytea(bytes) | Value::Other(_, bytes) => VALUE_BYTES + bytes.len(),

@@ -351,6 +351,11 @@ impl Session {
         match &copy.source {
             CopySource::Table { name, columns } => {
                 let (table, places) = self.copy_table(name, columns, Privileges::SELECT)?;
+                if table.partitioned.is_some() {
+                    let message = format!("cannot copy from partitioned table \"{}\"", table.name);
+                    return Err(SqlError::new("42809", message)
+                        .with_hint("Try the COPY (SELECT ...) TO variant."));
+                }
                 self.copy_table_to(copy, &table, &places, client).await
             }
             CopySource::Query(query) => {

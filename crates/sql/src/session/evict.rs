@@ -77,11 +77,15 @@ impl Session {
             ));
         }
         let options = self.options();
-        let (rows, left) = self
-            .engine
-            .db
-            .evict(&options, table, bytes.unsigned_abs())
-            .await?;
+        let (mut rows, mut left) = (0, 0);
+        let bytes = bytes.unsigned_abs();
+        for leaf in catalog.leaves_of(table) {
+            if left < bytes {
+                let of_leaf = self.engine.db.evict(&options, &leaf, bytes - left).await?;
+                rows += of_leaf.0;
+                left += of_leaf.1;
+            }
+        }
         if run.describe {
             messages::row_description(&mut client.out, &evicted_columns(), run.formats);
         }

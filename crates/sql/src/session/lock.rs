@@ -48,6 +48,12 @@ impl Session {
                 db.lock_table(txn, &options, &table, lock.mode, !lock.nowait)
                     .await?;
                 if means_still(txn, &search_path, name, &table) {
+                    for leaf in txn.catalog().leaves_of(&table) {
+                        if leaf.oid != table.oid {
+                            db.lock_table(txn, &options, &leaf, lock.mode, !lock.nowait)
+                                .await?;
+                        }
+                    }
                     break true;
                 }
             };

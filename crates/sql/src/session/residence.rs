@@ -47,6 +47,7 @@ impl Session {
         if !columns.iter().all(is_there) {
             let alter = AlterTable {
                 name: name.clone(),
+                only: false,
                 if_exists: false,
                 operations: vec![AlterOperation::Residence {
                     columns: command.columns.clone(),

@@ -28,7 +28,10 @@ impl Session {
         };
         let mut tables: Vec<Arc<Table>> = match names.is_empty() {
             true => catalog.tables.values().cloned().collect(),
-            false => names.iter().filter_map(of_name).collect(),
+            false => {
+                let named = names.iter().filter_map(of_name);
+                named.flat_map(|table| catalog.leaves_of(&table)).collect()
+            }
         };
         tables.retain(|table| table.is_columns());
         let options = self.options();

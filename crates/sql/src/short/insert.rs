@@ -18,8 +18,8 @@ use crate::ddl::columns_of;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
-    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, Reference, ShortPlan,
-    replaces, unique_within_partition,
+    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, Reference, Routes,
+    ShortPlan, replaces, unique_within_partition,
 };
 use crate::typed::held;
 
@@ -62,11 +62,12 @@ impl Changer<'_, '_> {
         let relations = [(&*table, 0)];
         let lowering = Lowering::of_tables(&relations);
         let returning = self.returned(returning.as_deref(), &lowering)?;
-        let target = InsertTarget {
+        let mut target = InsertTarget {
             conflict,
             returning,
             ..self.insert_target(insert.columns)?
         };
+        target.routes = Routes::of(&self.context, &target)?;
         Ok(ShortPlan::Insert(Arc::new(InsertPlan {
             target: Arc::new(target),
             source,
@@ -94,6 +95,7 @@ impl Changer<'_, '_> {
             generated: self.context.generated_of(table)?,
             conflict: None,
             returning: None,
+            routes: None,
         })
     }
 
@@ -160,6 +162,7 @@ impl Changer<'_, '_> {
     fn conflict(&mut self, conflict: Conflict, scope: &Query) -> Result<ConflictPlan> {
         let table = Arc::clone(&self.table);
         let arbiters = self.arbiters(&conflict.arbiter)?;
+        let of_any = matches!(conflict.arbiter, Arbiter::All);
         if !matches!(conflict.arbiter, Arbiter::All) {
             // Whether it is there tells of rows.
             let indexes = arbiters.iter().map(|number| &table.indexes[*number]);
@@ -178,6 +181,7 @@ impl Changer<'_, '_> {
         let Some(update) = conflict.update else {
             return Ok(ConflictPlan {
                 arbiters,
+                of_any,
                 update: None,
             });
         };
@@ -205,6 +209,7 @@ impl Changer<'_, '_> {
         let generated = self.context.generated_by(&table, &assignments)?;
         Ok(ConflictPlan {
             arbiters,
+            of_any,
             update: Some(ConflictUpdate {
                 replaces: filter.is_none() && replaces(&table, &assignments),
                 refers: refers(&table, assignments.iter().chain(&generated)),

@@ -11,6 +11,7 @@ use thermocline_query::tree::{self, ExprKind, Query, RelationKind};
 use thermocline_values::types::DataType;
 
 use super::expression::Lowering;
+use super::partitions::needs_key;
 use super::{Planner, target};
 use crate::error::{Result, SqlError};
 use crate::plan::{
@@ -133,10 +134,14 @@ impl Planner<'_> {
             let keys = keys.map(|(place, data_type)| column(*place, *data_type));
             query.targets.extend(keys);
             let source = source_by_key(table, columns, own_parameters);
+            let context = &self.context;
             return Ok(KeyLock {
                 key,
-                plan: locking(source, lock),
+                plan: self.over_each(context, source, |_, source| Ok(locking(source, lock)))?,
             });
+        }
+        if table.partitioned.is_some() {
+            return Err(needs_key(table));
         }
         let number = query.relations[relation].number_rows();
         query.targets.push(column(number, DataType::BigInt));

@@ -16,7 +16,7 @@ use super::{Changer, is_volatile, target};
 use crate::analysis::may_read_all;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{DeletePlan, InsertPlan, InsertSource, MergePlan, ShortPlan, UpdatePlan};
+use crate::plan::{InsertPlan, InsertSource, MergePlan, Routes, ShortPlan};
 
 /// The rows that each action is for, if no action before is.
 struct Conditions(Vec<tree::Expr>);
@@ -77,7 +77,7 @@ impl Changer<'_, '_> {
                 "Compute it in the query that is the source.",
             ));
         }
-        let (key, mut found) = self.by_key();
+        let (key, mut found) = self.by_key()?;
         let Some(first) = found.selected.first() else {
             return Err(SqlError::internal("a key of no column"));
         };
@@ -101,7 +101,7 @@ impl Changer<'_, '_> {
             key_columns,
             targets: found.stored,
             actions,
-            lock: self.lock_by(&key),
+            lock: self.lock_by(&key)?,
             own_parameters: self.planner.befores.types().len(),
         })))
     }
@@ -118,25 +118,18 @@ impl Changer<'_, '_> {
             MergeAction::Nothing => return Ok(None),
             MergeAction::Update(mut assignments) => {
                 self.leave_computed(&mut assignments)?;
+                let moves = self.changes_key(&assignments);
                 let mut assigned = Vec::with_capacity(assignments.len());
                 for (column, given) in assignments {
                     assigned.push((column, self.merged(column, given, found, guard)?));
                 }
-                let source = self.source_by(key);
-                ShortPlan::Update(Arc::new(UpdatePlan {
-                    overwrites: None,
-                    ..UpdatePlan::of(&self.context, source, assigned, None)?
-                }))
+                self.updated_by(key, assigned, None, moves)?
             }
             MergeAction::Delete => {
                 if let Some(actor) = self.context.actor {
                     actor.need_table(self.context.catalog, &table, Privileges::DELETE)?;
                 }
-                ShortPlan::Delete(Arc::new(DeletePlan {
-                    by_key: false,
-                    source: self.source_by(key),
-                    returning: None,
-                }))
+                self.deleted_by(key, None)?
             }
             MergeAction::Insert {
                 columns,
@@ -163,8 +156,10 @@ impl Changer<'_, '_> {
                     };
                     row.push(self.merged(*column, given, found, guard)?);
                 }
+                let mut target = self.insert_target(columns)?;
+                target.routes = Routes::of(&self.context, &target)?;
                 ShortPlan::Insert(Arc::new(InsertPlan {
-                    target: Arc::new(self.insert_target(columns)?),
+                    target: Arc::new(target),
                     source: InsertSource::Values(vec![row]),
                 }))
             }

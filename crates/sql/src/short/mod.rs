@@ -14,6 +14,7 @@
 //! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
 //! | `insert` | INSERT with its conflict |
 //! | `merge` | MERGE |
+//! | `partitions` | partitioned tables, partition by partition |
 //! | `shown` | expressions as EXPLAIN shows them |
 //!
 //! Names and types are settled before; which index finds the rows is `plan::choose`'s.
@@ -25,6 +26,7 @@ mod insert;
 mod join;
 mod locking;
 mod merge;
+mod partitions;
 mod pull_up;
 mod select;
 mod shown;
@@ -100,6 +102,15 @@ pub(crate) fn reading(
         tables: &typed.tables,
         befores: Befores::new(typed.parameters.clone()),
     };
+    if let Some(plan) = planner.over_one(query)? {
+        return Ok(Ok(Bound {
+            parameters: parameter_types(&typed.parameters),
+            columns: Some(shown_columns(&query.columns())),
+            plan: Plan::Short(plan),
+            catalog_version: context.catalog.version,
+            command: Command::Select,
+        }));
+    }
     let planned = match planner.select(query, None)? {
         Ok(plan) => Ok(plan),
         // Of one table without a subquery that reason says more.
@@ -260,10 +271,12 @@ impl Planner<'_> {
         let short = self.joined(&query)?.ok();
         let short = short.filter(|plan| plan.output.iter().all(is_held));
         let named = tables_of(&query);
-        let tables = self
-            .tables
-            .iter()
-            .filter(|table| named.contains(&table.oid));
+        let catalog = self.context.catalog;
+        let is_named = |table: &Table| {
+            let mut above = catalog.partition_ancestors(table);
+            named.contains(&table.oid) || above.any(|of| named.contains(&of.oid))
+        };
+        let tables = self.tables.iter().filter(|table| is_named(table));
         let tables = tables.cloned().collect();
         let typed = TypedQuery::of(Analyzed {
             query,

@@ -12,6 +12,7 @@ use thermocline_query::types::ids;
 
 use super::expression::{Lowering, is_volatile};
 use super::group::{Groups, ordered};
+use super::partitions::PARTITIONED;
 use super::pull_up::{pulled_up, substitute};
 use super::{Planner, column_type};
 use crate::error::Result;
@@ -59,16 +60,17 @@ impl Planner<'_> {
     /// The table that a relation is.
     pub(super) fn table_below(&self, of: &Relation) -> std::result::Result<Arc<Table>, Reason> {
         match of.kind {
-            RelationKind::Table(oid) => {
-                let table = self.context.catalog.table(oid).cloned();
-                table.ok_or(Reason::Form("a system catalog"))
-            }
+            RelationKind::Table(oid) => match self.context.catalog.table(oid) {
+                None => Err(Reason::Form("a system catalog")),
+                Some(table) if table.partitioned.is_some() => Err(PARTITIONED),
+                Some(table) => Ok(Arc::clone(table)),
+            },
             RelationKind::Subquery(..) => Err(Reason::Form("a view or a subquery")),
             _ => Err(Reason::Form("a relation that is not a table")),
         }
     }
 
-    fn planned(
+    pub(super) fn planned(
         &self,
         query: &Query,
         table: Option<&Arc<Table>>,

@@ -13,12 +13,14 @@ use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_values::types::DataType;
 
 use super::expression::Lowering;
+use super::partitions::needs_key;
 use super::{Changer, row_of, target};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
-    ByQuery, CurrentOf, DeletePlan, LockMode, LockedRows, OutputExpr, RowLock, ShortPlan, Source,
-    UpdatePlan, choose, locking, row_numbered, source_by_key, whole_key,
+    ByQuery, CurrentOf, DeletePlan, InsertTarget, LockMode, LockedRows, OutputExpr, Routes,
+    RowLock, ShortPlan, Source, UpdatePlan, choose, locking, row_numbered, source_by_key,
+    whole_key,
 };
 
 /// What names a row of the table.
@@ -59,6 +61,7 @@ impl Changer<'_, '_> {
         let lowering = Lowering::of_tables(&relations);
         let alone = query.relations.len() == 1 && query.with.is_empty();
         if let Some(cursor) = cursor {
+            self.stands_on_one()?;
             if !alone {
                 return Err(with_others());
             }
@@ -78,6 +81,7 @@ impl Changer<'_, '_> {
         if !alone || !of_row.clone().all(|expr| lowering.gives(expr)) {
             return self.update_by_query(query, assignments, returning);
         }
+        let moves = self.changes_key(&assignments);
         let scope = Query::default();
         let returning = self.lifted_targets(returning, &scope)?;
         let condition = query.filter.as_ref();
@@ -85,7 +89,64 @@ impl Changer<'_, '_> {
         let assignments = self.assigned(assignments, &lowering)?;
         let returning = self.returned(returning.as_deref(), &lowering)?;
         let (source, _) = choose(&table, condition, &[], || false);
-        self.update_plan(source, assignments, returning)
+        let into = self.moved_into(moves, returning.as_ref())?;
+        self.planner
+            .over_each(&self.context, source, |context, source| {
+                let (assignments, returning) = (assignments.clone(), returning.clone());
+                Ok(ShortPlan::Update(Arc::new(UpdatePlan {
+                    moves: into.clone(),
+                    ..UpdatePlan::of(context, source, assignments, returning)?
+                })))
+            })
+    }
+
+    /// Where rows go that belong to other partitions then.
+    fn moved_into(
+        &self,
+        moves: bool,
+        returning: Option<&Vec<OutputExpr>>,
+    ) -> Result<Option<Arc<InsertTarget>>> {
+        if !moves {
+            return Ok(None);
+        }
+        let given = self
+            .table
+            .live_columns()
+            .filter(|(_, column)| !column.generated);
+        let mut target = self.insert_target(given.map(|(place, _)| place).collect())?;
+        target.returning = returning.cloned();
+        target.routes = Routes::of(&self.context, &target)?;
+        Ok(Some(Arc::new(target)))
+    }
+
+    /// Whether rows of a partitioned table may belong to other partitions then.
+    pub(super) fn changes_key(&self, assignments: &[(usize, Given)]) -> bool {
+        if self.table.partitioned.is_none() {
+            return false;
+        }
+        let catalog = self.context.catalog;
+        let leaves = catalog.leaves_of(&self.table);
+        let mut above = leaves.iter().flat_map(|leaf| {
+            let above = catalog.partition_ancestors(leaf);
+            above
+                .take_while(|of| of.oid != self.table.oid)
+                .chain([&self.table])
+        });
+        above.any(|table| {
+            let key = table.partitioned.as_ref().map_or(&[][..], |by| &by.columns);
+            assignments.iter().any(|(column, _)| key.contains(column))
+        })
+    }
+
+    /// 0A000 for WHERE CURRENT OF with a partitioned table.
+    fn stands_on_one(&self) -> Result<()> {
+        match self.table.partitioned {
+            None => Ok(()),
+            Some(_) => Err(SqlError::unsupported(
+                "WHERE CURRENT OF a row of a partitioned table is not supported",
+                "Name the row by its primary key.",
+            )),
+        }
     }
 
     fn update_plan(
@@ -124,6 +185,7 @@ impl Changer<'_, '_> {
         let lowering = Lowering::of_tables(&relations);
         let alone = query.relations.len() == 1 && query.with.is_empty();
         if let Some(cursor) = cursor {
+            self.stands_on_one()?;
             if !alone {
                 return Err(with_others());
             }
@@ -143,11 +205,16 @@ impl Changer<'_, '_> {
         let condition = condition.map(|filter| lowering.row(filter)).transpose()?;
         let returning = self.returned(returning.as_deref(), &lowering)?;
         let (source, _) = choose(&table, condition, &[], || false);
-        Ok(ShortPlan::Delete(Arc::new(DeletePlan {
-            by_key: returning.is_none() && !table.is_referenced() && whole_key(&source).is_some(),
-            source,
-            returning,
-        })))
+        self.planner.over_each(&self.context, source, |_, source| {
+            let table = &source.table;
+            Ok(ShortPlan::Delete(Arc::new(DeletePlan {
+                by_key: returning.is_none()
+                    && !table.is_referenced()
+                    && whole_key(&source).is_some(),
+                source,
+                returning: returning.clone(),
+            })))
+        })
     }
 
     /// The new values over the row; those that it does not give are refused.
@@ -188,7 +255,8 @@ impl Changer<'_, '_> {
         let table = Arc::clone(&self.table);
         let relations = [(&*table, 0)];
         let lowering = Lowering::of_tables(&relations);
-        let (key, mut found) = self.by_key();
+        let moves = self.changes_key(&assignments);
+        let (key, mut found) = self.by_key()?;
         found.changed = assignments.iter().map(|(column, _)| *column).collect();
         let mut assigned = Vec::with_capacity(assignments.len());
         for (column, given) in assignments {
@@ -203,13 +271,45 @@ impl Changer<'_, '_> {
             assigned.push((column, value));
         }
         let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
-        let source = self.source_by(&key);
-        let plan = UpdatePlan {
-            overwrites: None,
-            ..UpdatePlan::of(&self.context, source, assigned, returning)?
-        };
-        let change = ShortPlan::Update(Arc::new(plan));
+        let change = self.updated_by(&key, assigned, returning, moves)?;
         self.by_query(query, &key, found, change)
+    }
+
+    /// The change of the row that a key names. `moves`: it may belong to another partition then.
+    pub(super) fn updated_by(
+        &mut self,
+        key: &Key,
+        assigned: Vec<(usize, Expr)>,
+        returning: Option<Vec<OutputExpr>>,
+        moves: bool,
+    ) -> Result<ShortPlan> {
+        let source = self.source_by(key);
+        let into = self.moved_into(moves, returning.as_ref())?;
+        self.planner
+            .over_each(&self.context, source, |context, source| {
+                let (assigned, returning) = (assigned.clone(), returning.clone());
+                Ok(ShortPlan::Update(Arc::new(UpdatePlan {
+                    overwrites: None,
+                    moves: into.clone(),
+                    ..UpdatePlan::of(context, source, assigned, returning)?
+                })))
+            })
+    }
+
+    /// The deletion of the row that a key names.
+    pub(super) fn deleted_by(
+        &self,
+        key: &Key,
+        returning: Option<&Vec<OutputExpr>>,
+    ) -> Result<ShortPlan> {
+        let source = self.source_by(key);
+        self.planner.over_each(&self.context, source, |_, source| {
+            Ok(ShortPlan::Delete(Arc::new(DeletePlan {
+                by_key: false,
+                source,
+                returning: returning.cloned(),
+            })))
+        })
     }
 
     fn delete_by_query(
@@ -220,19 +320,17 @@ impl Changer<'_, '_> {
         let table = Arc::clone(&self.table);
         let relations = [(&*table, 0)];
         let lowering = Lowering::of_tables(&relations);
-        let (key, mut found) = self.by_key();
+        let (key, mut found) = self.by_key()?;
         let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
-        let plan = DeletePlan {
-            by_key: false,
-            source: self.source_by(&key),
-            returning,
-        };
-        let change = ShortPlan::Delete(Arc::new(plan));
+        let change = self.deleted_by(&key, returning.as_ref())?;
         self.by_query(query, &key, found, change)
     }
 
     /// What names the table's rows, and how a query finds that.
-    pub(super) fn by_key(&self) -> (Key, Found) {
+    ///
+    /// # Errors
+    /// 0A000 for a partitioned table without a primary key.
+    pub(super) fn by_key(&self) -> Result<(Key, Found)> {
         let table = &self.table;
         let column = |column: usize, data_type: DataType| {
             let kind = ExprKind::Column {
@@ -254,6 +352,7 @@ impl Changer<'_, '_> {
                 let found = columns.iter().map(of_column).collect();
                 (Key::Columns(columns), found)
             }
+            None if table.partitioned.is_some() => return Err(needs_key(table)),
             None => {
                 let number = column(table.columns.len(), DataType::BigInt);
                 (Key::Row, vec![(number, (DataType::BigInt, String::new()))])
@@ -265,7 +364,7 @@ impl Changer<'_, '_> {
             stored,
             changed: Vec::new(),
         };
-        (key, found)
+        Ok((key, found))
     }
 
     /// The row whose key is the parameters behind the statement's own.
@@ -368,7 +467,7 @@ impl Changer<'_, '_> {
             targets: found.stored,
             key_columns,
             change,
-            lock: self.lock_by(key),
+            lock: self.lock_by(key)?,
         })))
     }
 
@@ -384,12 +483,15 @@ impl Changer<'_, '_> {
     }
 
     /// How a row is locked by its key.
-    pub(super) fn lock_by(&self, key: &Key) -> ShortPlan {
+    pub(super) fn lock_by(&self, key: &Key) -> Result<ShortPlan> {
         let lock = RowLock {
             mode: LockMode::Update,
             locked: LockedRows::Wait,
         };
-        locking(self.source_by(key), lock)
+        let source = self.source_by(key);
+        let context = &self.context;
+        self.planner
+            .over_each(context, source, |_, source| Ok(locking(source, lock)))
     }
 }
 

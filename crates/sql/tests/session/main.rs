@@ -40,6 +40,7 @@ mod not_valid;
 mod nulls_equal;
 mod numerics;
 mod owned;
+mod partitions;
 mod parts_of_columns;
 mod plpgsql;
 mod policies;

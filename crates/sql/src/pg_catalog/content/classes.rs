@@ -1,8 +1,8 @@
 //! Schemas, relations, sequences.
 
-use thermocline_engine::TypeKind;
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::{AccessMethod, IndexKind};
+use thermocline_engine::{Table, TypeKind};
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
@@ -10,6 +10,7 @@ use crate::pg_catalog::functions::{index_definition, view_definition};
 use crate::pg_catalog::oids::{self, row_type_oid};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
+use crate::pg_catalog::written_bound;
 use crate::temporary::is_temporary;
 
 /// Bytes of a page, in which `relpages` counts.
@@ -88,6 +89,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::oid(row_type_oid(table.oid)),
             session.owner(&Object::Table(table.oid)).0,
             Datum::oid(match table.access_method {
+                _ if table.partitioned.is_some() => 0,
                 AccessMethod::Memory => oids::HEAP,
                 AccessMethod::Columns => oids::COLUMNS,
             }),
@@ -95,7 +97,11 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Float((report.hot + report.cold) as f64),
             Datum::Bool(!table.indexes.is_empty()),
             persistence(&table.schema),
-            Datum::text("r"),
+            Datum::text(if table.partitioned.is_some() {
+                "p"
+            } else {
+                "r"
+            }),
             Datum::Int(table.columns.len() as i64),
             Datum::Int(table.checks.len() as i64),
             Datum::Bool(true),
@@ -111,13 +117,15 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
         if let Some(place) = relation.column("reltablespace") {
             row[place] = Datum::oid(table.tablespace);
         }
+        note_partition(relation, session, table, &mut row);
+        let links = written_bound::linked_indexes(&session.catalog, table);
         rows.push(row);
         for index in &table.indexes {
             let method = match index.kind {
                 IndexKind::BTree => oids::BTREE,
                 IndexKind::Hash => oids::HASH,
             };
-            rows.push(filler.row([
+            let mut row = filler.row([
                 Datum::oid(index.oid),
                 Datum::text(&index.name),
                 schema(&table.schema),
@@ -128,7 +136,11 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 Datum::Float((report.hot + report.cold) as f64),
                 Datum::Bool(false),
                 persistence(&table.schema),
-                Datum::text("i"),
+                Datum::text(if table.partitioned.is_some() {
+                    "I"
+                } else {
+                    "i"
+                }),
                 Datum::Int((table.key_of(index).len() + index.include.len()) as i64),
                 Datum::Int(0),
                 Datum::Bool(true),
@@ -137,7 +149,11 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 Datum::Null,
                 Datum::Null,
                 Datum::Bool(false),
-            ]));
+            ]);
+            if let Some(place) = relation.column("relispartition") {
+                row[place] = Datum::Bool(links.contains(&index.oid));
+            }
+            rows.push(row);
         }
     }
     for sequence in session.catalog.sequences.values() {
@@ -235,6 +251,23 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
         ]));
     }
     rows
+}
+
+/// Says of a table's row what it is to others: a partition, or what has some.
+fn note_partition(relation: &Relation, session: &SystemSession, table: &Table, row: &mut [Datum]) {
+    let mut note = |column: &str, value: Datum| {
+        if let Some(place) = relation.column(column) {
+            row[place] = value;
+        }
+    };
+    if let Some(by) = &table.partitioned {
+        note("relhassubclass", Datum::Bool(!by.partitions.is_empty()));
+    }
+    if table.partition_of.is_some() {
+        note("relispartition", Datum::Bool(true));
+        let bound = written_bound::of_table(&session.catalog, table).map(Datum::text);
+        note("relpartbound", bound.unwrap_or_default());
+    }
 }
 
 pub(super) fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
