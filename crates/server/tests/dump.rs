@@ -177,6 +177,8 @@ async fn what_pg_dump_writes_is_loaded_and_written_again() {
         printed("pg_dump", port, &["-Fc", "-f", file, "postgres"]);
         let there = to.address.port();
         printed("pg_restore", there, &["-e", "-d", "postgres", file]);
+        // PostgreSQL's pg_restore does not drop keys of partitions, there either.
+        load(there, "DROP TABLE shop.visits");
         let clean = ["-e", "--clean", "--if-exists", "-d", "postgres", file];
         printed("pg_restore", there, &clean);
         dumped(there, &[])

@@ -11,6 +11,7 @@ pub mod ddl;
 pub mod default_privileges;
 pub(crate) mod draft;
 pub mod function;
+mod partition_hash;
 pub(crate) mod partition_map;
 pub mod partitioning;
 pub(crate) mod sequence;

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use thermocline_storage::key::{KeyShape, prefix_successor};
-use thermocline_storage::key_hash::key_hash;
 use thermocline_values::value::{Value, ValueRef};
 
 use super::definitions::{IndexDef, IndexKind, TableDef};
+use super::partition_hash::partition_hash;
 use super::partitioning::{PartitionBound, PartitionStrategy, PartitionedBy, RangeEnd};
 
 /// Which partitions there are, to look keys up. Positions are those in
@@ -109,6 +109,13 @@ impl PartitionMap {
     /// The partition of a row whose key columns have these values, of the columns' types.
     #[must_use]
     pub fn find(&self, key: &[ValueRef<'_>]) -> Option<usize> {
+        if let Kind::Hash(all) = &self.kind {
+            let hash = partition_hash(&self.shape, key);
+            let mut all = all.iter();
+            return all
+                .find(|(modulus, remainder, _)| hash % modulus == *remainder)
+                .map(|(.., position)| *position);
+        }
         let is_range = matches!(self.kind, Kind::Range(_));
         if is_range && key.iter().any(|value| matches!(value, ValueRef::Null)) {
             return self.default;
@@ -116,6 +123,12 @@ impl PartitionMap {
         let mut bytes = Vec::with_capacity(32);
         self.shape.encode(key, &mut bytes);
         self.find_bytes(&bytes)
+    }
+
+    /// Whether keys are told by their hashes: then they are looked for by values, not as bytes.
+    #[must_use]
+    pub fn is_by_hash(&self) -> bool {
+        matches!(self.kind, Kind::Hash(_))
     }
 
     /// The partition that has a value in its list.
@@ -129,7 +142,7 @@ impl PartitionMap {
         values.get(&bytes).copied()
     }
 
-    /// The partition of a whole key's bytes.
+    /// The partition of a whole key's bytes; none by HASH.
     #[must_use]
     pub fn find_bytes(&self, key: &[u8]) -> Option<usize> {
         let found = match &self.kind {
@@ -140,12 +153,8 @@ impl PartitionMap {
                 last.filter(has).map(|of| of.position)
             }
             Kind::List(values) => values.get(key).copied(),
-            Kind::Hash(all) => {
-                let hash = key_hash(key);
-                let mut all = all.iter();
-                all.find(|(modulus, remainder, _)| hash % modulus == *remainder)
-                    .map(|(.., position)| *position)
-            }
+            // Its hash is one of values.
+            Kind::Hash(_) => None,
         };
         found.or(self.default)
     }

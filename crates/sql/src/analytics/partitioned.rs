@@ -32,6 +32,7 @@ use super::batch::table_schema;
 use super::scan::SnapshotTable;
 use super::way;
 use crate::exec::partitions::having;
+use crate::expr::EvalContext;
 
 /// A partition: its table's scans, or its own partitions.
 enum Below {
@@ -85,9 +86,12 @@ impl PartitionedTable {
             return;
         };
         let mut positions = Vec::new();
-        match way::keys_in(key_table, filters) {
-            Some(keys) => having(map, &keys, self.below.len(), &mut positions),
-            None => positions.extend(0..self.below.len()),
+        let (all, asked) = (self.below.len(), way::source_in(key_table, filters));
+        let left =
+            asked.map(|asked| having(map, &asked, &EvalContext::none(), all, &mut positions));
+        if !matches!(left, Some(Ok(()))) {
+            positions.clear();
+            positions.extend(0..all);
         }
         for position in positions {
             match self.below.get(position) {

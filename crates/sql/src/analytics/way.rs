@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use super::learned::Learned;
 use crate::exec::{Keys, Lookup};
 use crate::expr::{Comparison, EvalContext, Expr};
-use crate::plan::choose;
+use crate::plan::{Source, choose};
 use crate::typed::value;
 
 /// Of so many rows of a table one may be read by its key before reading all is better.
@@ -245,14 +245,11 @@ pub(super) fn constant_of(value: &Datum, of: DataType) -> Option<Value> {
     suits.then_some(value)
 }
 
-/// What filters leave of the keys of a table with one index; `None`: they say nothing of it.
-pub(super) fn keys_in(table: &Arc<Table>, filters: &[DfExpr]) -> Option<Keys> {
+/// What filters ask of a table with one index; `None`: nothing.
+pub(super) fn source_in(table: &Arc<Table>, filters: &[DfExpr]) -> Option<Source> {
     let conjuncts = conjuncts(table, filters);
-    if conjuncts.is_empty() {
-        return None;
-    }
-    let (source, _) = choose(table, Some(Expr::And(conjuncts)), &[], || false);
-    Keys::of(&source, &EvalContext::none()).ok()
+    let asked = (!conjuncts.is_empty()).then_some(Expr::And(conjuncts))?;
+    Some(choose(table, Some(asked), &[], || false).0)
 }
 
 /// The keys of the index that bounds the rows best, by what is known of indexes alone.

@@ -252,14 +252,15 @@ impl Definition<'_> {
                 let message = format!("column \"{column}\" is marked NOT NULL in parent table");
                 Err(SqlError::new("42P16", message))
             }
-            Operation::DropConstraint { name, .. } if of_parent(name) => {
+            Operation::DropConstraint { name, .. }
+                if of_parent(name) || self.is_no_parents(table, name).is_err() =>
+            {
                 let message = format!(
                     "cannot drop inherited constraint \"{name}\" of relation \"{}\"",
                     table.name
                 );
                 Err(SqlError::new("42P16", message))
             }
-            Operation::DropConstraint { name, .. } => self.is_no_parents(table, name),
             _ => Ok(()),
         }
     }

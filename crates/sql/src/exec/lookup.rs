@@ -167,6 +167,25 @@ fn keys_of(table: &Table, probe: &Probe, context: &EvalContext<'_>) -> Result<Ke
     })
 }
 
+/// Calls `each` with the values of each whole key that a source asks for; false: it asks for no
+/// whole keys.
+pub(super) fn whole_keys(
+    source: &Source,
+    context: &EvalContext<'_>,
+    each: impl FnMut(&[ValueRef<'_>]),
+) -> Result<bool> {
+    let table = &*source.table;
+    let Path::Probe(probe) = &source.path else {
+        return Ok(false);
+    };
+    if !probe.is_exact(table) {
+        return Ok(false);
+    }
+    let columns = &table.indexes[probe.index].columns;
+    combinations(table, columns, &probe.keys, context, each)?;
+    Ok(true)
+}
+
 /// Calls `each` with every combination of the values that the columns may
 /// have, each once; values that a column's type has not are left out.
 fn combinations(

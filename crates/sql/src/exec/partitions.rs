@@ -4,31 +4,44 @@
 use thermocline_engine::{Isolation, PartitionMap};
 use thermocline_values::value::{Value, ValueRef};
 
-use super::lookup::Keys;
+use super::lookup::{Keys, whole_keys};
 use super::row::{NewRow, verify_bounds};
 use super::update::{Moved, move_in, move_out};
 use super::{ExecContext, execute};
 use crate::error::{Result, SqlError};
 use crate::expr::{Datum, EvalContext};
 use crate::output::RowWriter;
-use crate::plan::{EachPlan, InsertTarget, Partitions, PartitionsBelow, ShortPlan};
+use crate::plan::{EachPlan, InsertTarget, Partitions, PartitionsBelow, ShortPlan, Source};
 use crate::styles::Styles;
 
-/// Adds the positions of the partitions that may have one of these keys.
-pub(crate) fn having(map: &PartitionMap, keys: &Keys, count: usize, found: &mut Vec<usize>) {
-    match keys {
-        Keys::Nothing => {}
-        Keys::Scan | Keys::Row(_) => found.extend(0..count),
-        Keys::Point(key) => found.extend(map.find_bytes(key)),
-        Keys::Points(points) => found.extend(points.iter().filter_map(|key| map.find_bytes(key))),
-        Keys::Ranges(ranges) => {
-            for (lower, upper) in ranges {
-                map.between(lower, upper, found);
+/// Adds the positions of the partitions, of so many, that may have keys which a source asks for.
+pub(crate) fn having(
+    map: &PartitionMap,
+    source: &Source,
+    context: &EvalContext<'_>,
+    count: usize,
+    found: &mut Vec<usize>,
+) -> Result<()> {
+    if map.is_by_hash() {
+        if !whole_keys(source, context, |key| found.extend(map.find(key)))? {
+            found.extend(0..count);
+        }
+    } else {
+        match &Keys::of(source, context)? {
+            Keys::Nothing => {}
+            Keys::Scan | Keys::Row(_) => found.extend(0..count),
+            Keys::Point(key) => found.extend(map.find_bytes(key)),
+            Keys::Points(keys) => found.extend(keys.iter().filter_map(|key| map.find_bytes(key))),
+            Keys::Ranges(ranges) => {
+                for (lower, upper) in ranges {
+                    map.between(lower, upper, found);
+                }
             }
         }
     }
     found.sort_unstable();
     found.dedup();
+    Ok(())
 }
 
 /// Adds the numbers of the leaves that are left.
@@ -40,9 +53,8 @@ pub(crate) fn left(
     let Some((map, _)) = &of.table().partition_map else {
         return Ok(());
     };
-    let keys = Keys::of(&of.key, context)?;
     let mut positions = Vec::new();
-    having(map, &keys, of.below.len(), &mut positions);
+    having(map, &of.key, context, of.below.len(), &mut positions)?;
     for position in positions {
         match &of.below[position] {
             PartitionsBelow::Leaf(number) => found.push(*number),

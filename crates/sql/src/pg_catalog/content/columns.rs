@@ -58,11 +58,16 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             "attgenerated",
             "attisdropped",
             "attislocal",
+            "attinhcount",
             "attcollation",
             "attacl",
             "attoptions",
         ],
     );
+    let is_partition = |oid: u32| {
+        let table = session.catalog.table(oid);
+        table.is_some_and(|table| table.partition_of.is_some())
+    };
     let row = |attribute: &Attribute<'_>| {
         let known = type_row(base(attribute.data_type.oid));
         let form = match session.catalog.types.get(&attribute.data_type.oid) {
@@ -91,7 +96,8 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             Datum::text(attribute.identity),
             Datum::text(if attribute.generated { "s" } else { "" }),
             Datum::Bool(attribute.dropped),
-            Datum::Bool(true),
+            Datum::Bool(!is_partition(attribute.relation)),
+            Datum::Int(i64::from(is_partition(attribute.relation))),
             Datum::oid(form.collation),
             usize::try_from(attribute.number - 1).map_or(Datum::Null, |column| {
                 session.column_acl(attribute.relation, column)

@@ -4,6 +4,7 @@ use thermocline_engine::catalog::{IndexDef, Table};
 use thermocline_engine::{ReferenceAction, TypeKind};
 
 use super::Filler;
+use super::partitions::inherited;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::{index_expressions, index_predicate};
 use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
@@ -110,6 +111,7 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
         ],
     );
     let mut rows = foreign_keys(relation, session);
+    let foreign = rows.len();
     for table in session.catalog.tables.values() {
         let schema = session.schema_oid(&table.schema).unwrap_or(0);
         for index in table.indexes.iter().filter(|index| index.constraint) {
@@ -176,7 +178,39 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
             ]));
         }
     }
+    note_inherited(relation, session, (&mut rows, foreign));
     rows
+}
+
+/// Says of constraints of partitions that their tables have them, too. The first rows are those of
+/// foreign keys.
+fn note_inherited(
+    relation: &Relation,
+    session: &SystemSession,
+    (rows, foreign): (&mut [Vec<Datum>], usize),
+) {
+    let place = |column: &str| relation.column(column).unwrap_or(0);
+    let (of, oid) = (place("conrelid"), place("oid"));
+    let (local, count, alone, parent) = (
+        place("conislocal"),
+        place("coninhcount"),
+        place("connoinherit"),
+        place("conparentid"),
+    );
+    for (at, row) in rows.iter_mut().enumerate() {
+        let table = row[of].as_oid().and_then(|oid| session.catalog.table(oid));
+        let Some(table) = table else { continue };
+        if at < foreign && (table.partitioned.is_some() || table.partition_of.is_some()) {
+            row[alone] = Datum::Bool(false);
+        }
+        let own = row[oid].as_oid().unwrap_or(0);
+        if let Some(above) = inherited(&session.catalog, table, own) {
+            row[local] = Datum::Bool(false);
+            row[count] = Datum::Int(1);
+            row[alone] = Datum::Bool(false);
+            row[parent] = Datum::oid(above);
+        }
+    }
 }
 
 fn foreign_keys(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {

@@ -9,6 +9,7 @@ use thermocline_engine::catalog::{FIRST_USER_OID, Table};
 use thermocline_engine::{TypeKind, ViewDef};
 
 use super::Filler;
+use super::partitions::inherited;
 use crate::analysis::{self, NeededByView};
 use crate::ddl::{Named, columns_of, places};
 use crate::pg_catalog::datum::Datum;
@@ -25,6 +26,9 @@ type Object = (u32, u32, i64);
 const NORMAL: &str = "n";
 const AUTO: &str = "a";
 const INTERNAL: &str = "i";
+/// Of a partition's object on that of its table, and on the partition.
+const PRIMARY: &str = "P";
+const SECONDARY: &str = "S";
 
 /// The catalogs' numbers.
 struct Catalogs {
@@ -233,6 +237,7 @@ impl Found<'_> {
             self.named(of, &check.expression);
         }
         self.foreign_keys(table);
+        self.partitions(table);
         for trigger in &table.triggers {
             let of = (self.catalogs.trigger, trigger.oid, 0);
             self.add(of, (self.catalogs.function, trigger.function, 0), NORMAL);
@@ -262,6 +267,37 @@ impl Found<'_> {
             });
             if let Some(index) = index {
                 self.add(of, (class, index, 0), NORMAL);
+            }
+        }
+    }
+
+    /// What a partition has because its table has it, and the key of a partitioned table.
+    fn partitions(&mut self, table: &Table) {
+        let (class, constraint) = (self.catalogs.class, self.catalogs.constraint);
+        let of = (class, table.oid, 0);
+        for column in table.partitioned.iter().flat_map(|by| &by.columns) {
+            self.add((class, table.oid, number(*column)), of, INTERNAL);
+        }
+        let session = self.session;
+        let parent = table
+            .partition_of
+            .and_then(|oid| session.catalog.table(oid));
+        let Some(parent) = parent else { return };
+        self.add(of, (class, parent.oid, 0), AUTO);
+        let mut link = |own: Object, above: Object| {
+            self.add(own, above, PRIMARY);
+            self.add(own, of, SECONDARY);
+        };
+        let all = parent.partitioned.iter().flat_map(|by| &by.partitions);
+        let own = all.filter(|partition| partition.table == table.oid);
+        for (above, own) in own.flat_map(|partition| &partition.indexes) {
+            link((class, *own, 0), (class, *above, 0));
+        }
+        let keys = table.indexes.iter().filter(|index| index.constraint);
+        let keys = keys.map(index_constraint_oid);
+        for own in keys.chain(table.foreign_keys.iter().map(|key| key.oid)) {
+            if let Some(above) = inherited(&session.catalog, table, own) {
+                link((constraint, own, 0), (constraint, above, 0));
             }
         }
     }

@@ -224,12 +224,18 @@ pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<St
         format!(" WHERE {}", parenthesised(&text))
     });
     let unique = if index.unique { "UNIQUE " } else { "" };
+    // Its partitions have indexes with definitions of their own.
+    let only = if table.partitioned.is_some() {
+        "ONLY "
+    } else {
+        ""
+    };
     let method = match index.kind {
         IndexKind::BTree => "btree",
         IndexKind::Hash => "hash",
     };
     Some(format!(
-        "CREATE {unique}INDEX {} ON {}.{} USING {method} ({}){include}{predicate}",
+        "CREATE {unique}INDEX {} ON {only}{}.{} USING {method} ({}){include}{predicate}",
         quote_ident(&index.name),
         quote_ident(&table.schema),
         quote_ident(&table.name),
