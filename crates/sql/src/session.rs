@@ -27,6 +27,7 @@ mod kept;
 mod lock;
 mod locking_read;
 mod lookup;
+mod materialized;
 mod merge;
 mod notify;
 mod parameters;

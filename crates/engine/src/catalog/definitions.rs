@@ -9,6 +9,7 @@ use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
 
 use crate::catalog::trigger::TriggerDef;
+use crate::catalog::view::MaterializedDef;
 
 /// A schema (name space).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -391,6 +392,9 @@ pub struct TableDef {
     /// Triggers, in the order of their names, in which they are called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<TriggerDef>,
+    /// The query whose rows these are, of a materialized view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialized: Option<Box<MaterializedDef>>,
 }
 
 impl TableDef {
@@ -416,6 +420,7 @@ impl TableDef {
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             triggers: Vec::new(),
+            materialized: None,
         }
     }
 

@@ -37,6 +37,7 @@ mod definitions;
 mod fires;
 mod footprint;
 mod layouts;
+mod materialized;
 mod objects;
 mod partial;
 mod sound;
@@ -102,6 +103,7 @@ pub struct Table {
     /// Which indexes are partial ones.
     partial: Vec<bool>,
     firing: Firing,
+    view: Option<Arc<ViewDef>>,
 }
 
 impl Deref for Table {
@@ -190,6 +192,7 @@ impl Table {
             reference_shapes,
             partial: partial::partial(&def),
             firing: Firing::of(&def.triggers),
+            view: def.as_view().map(Arc::new),
             def,
         }
     }
@@ -600,7 +603,8 @@ impl Catalog {
             let name = (view.schema.clone(), view.name.clone());
             self.names.insert(name, Named::View(view.oid));
         }
-        self.deepest_view = deepest(&self.views);
+        let all: Vec<_> = self.all_views().collect();
+        self.deepest_view = deepest(&self.views, &all);
     }
 
     fn named(&self, schema: &str, name: &str) -> Option<Named> {
@@ -655,11 +659,6 @@ impl Catalog {
     /// How deep the tree of a view's query is at most, with all that it reads.
     pub fn deepest_view(&self) -> u32 {
         self.deepest_view
-    }
-
-    /// The views whose queries name the relation of this number.
-    pub fn views_over(&self, oid: u32) -> impl Iterator<Item = &Arc<ViewDef>> {
-        self.views.values().filter(move |view| view.reads(oid))
     }
 
     /// The index of this name: its table and its position there.

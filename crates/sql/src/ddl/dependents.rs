@@ -67,6 +67,8 @@ pub(super) async fn drop_views(
         let oid = left.remove(at);
         if catalog.views.contains_key(&oid) {
             db.ddl(txn, options, Change::DropView(oid)).await?;
+        } else if catalog.view_of(oid).is_some() {
+            db.ddl(txn, options, Change::DropTable(oid)).await?;
         }
     }
     Ok(())
@@ -168,7 +170,7 @@ impl Definition<'_> {
     /// A relation as PostgreSQL describes it: `view v`, with its schema where that is needed.
     fn described(&self, catalog: &Catalog, oid: u32) -> String {
         let (kind, schema, name) = match (catalog.table(oid), catalog.views.get(&oid)) {
-            (Some(table), _) => ("table", &table.schema, &table.name),
+            (Some(table), _) => (table.kind(), &table.schema, &table.name),
             (None, Some(view)) => ("view", &view.schema, &view.name),
             (None, None) => return format!("relation {oid}"),
         };

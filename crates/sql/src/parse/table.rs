@@ -4,8 +4,8 @@
 use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, CreateStmt, OnCommitAction,
-    TableLikeClause, TableLikeOption, TruncateStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, CreateStmt, ObjectType,
+    OnCommitAction, TableLikeClause, TableLikeOption, TruncateStmt,
 };
 use thermocline_engine::catalog::Residence;
 use thermocline_query::parse::written;
@@ -86,6 +86,8 @@ pub struct AlterTable {
     pub name: Vec<String>,
     /// A missing one is left alone.
     pub if_exists: bool,
+    /// It is to be a materialized view.
+    pub materialized: bool,
     /// What is done, in order.
     pub operations: Vec<AlterOperation>,
 }
@@ -359,11 +361,15 @@ pub(super) fn alter(statement: &AlterTableStmt, text: &str) -> Result<Statement>
         Node::AlterTableCmd(change) => Some(operation(change, text)),
         _ => None,
     });
-    Ok(altered(
+    let altered = altered(
         node::relation(statement.relation()),
         statement.missing_ok,
         operations.collect::<Result<_>>()?,
-    ))
+    );
+    Ok(match statement.objtype {
+        ObjectType::OBJECT_MATVIEW => materialized(altered),
+        _ => altered,
+    })
 }
 
 /// ALTER TABLE with these operations.
@@ -375,8 +381,17 @@ pub(super) fn altered(
     Statement::Ddl(Ddl::AlterTable(AlterTable {
         name,
         if_exists,
+        materialized: false,
         operations,
     }))
+}
+
+/// ALTER MATERIALIZED VIEW, as what ALTER TABLE would be.
+pub(super) fn materialized(mut altered: Statement) -> Statement {
+    if let Statement::Ddl(Ddl::AlterTable(alter)) = &mut altered {
+        alter.materialized = true;
+    }
+    altered
 }
 
 fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {

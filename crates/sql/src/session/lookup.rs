@@ -36,6 +36,8 @@ pub(super) struct Lookup<'a> {
     pub(super) scope: Option<&'a Scope<'a>>,
     /// The statement is the query that a CALL stands for.
     pub(super) is_call: bool,
+    /// The materialized view whose REFRESH the statement is of.
+    pub(super) refreshes: Option<u32>,
 }
 
 /// A query and its text.
@@ -180,6 +182,7 @@ impl Lookup<'_> {
             variables: self.variables(),
             takes_calls,
             is_call: self.is_call,
+            refreshes: self.refreshes,
         };
         let (catalog, db) = (&self.catalog, self.db);
         analysis::bind_statement(statement, text, declared, (catalog, db, facts), around)

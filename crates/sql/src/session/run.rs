@@ -141,6 +141,7 @@ impl Session {
             context: &self.context,
             scope: None,
             is_call: false,
+            refreshes: None,
         }
     }
 
