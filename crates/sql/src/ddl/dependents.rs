@@ -75,7 +75,7 @@ pub(super) async fn drop_views(
 }
 
 impl Definition<'_> {
-    /// Drops the views that read the roots, or refuses to.
+    /// Drops the views that read the roots, and with them those roots that are views, or refuses to.
     pub(super) async fn drop_dependents(&mut self, roots: &[u32], cascade: bool) -> Result<()> {
         let dependents = dependents(&self.catalog(), roots, &|_, _| true);
         self.drop_found(&dependents, roots, None, cascade).await
@@ -157,7 +157,10 @@ impl Definition<'_> {
             .with_detail(lines.join("\n")),
         };
         self.notices.push(notice);
-        let order: Vec<u32> = dependents.iter().map(|one| one.view.oid).collect();
+        // A root may be a view over one that hangs on another root.
+        let views = roots.iter().filter(|oid| catalog.view_of(**oid).is_some());
+        let hanging = dependents.iter().map(|one| one.view.oid);
+        let order: Vec<u32> = views.copied().chain(hanging).collect();
         self.drop_views(&order).await
     }
 

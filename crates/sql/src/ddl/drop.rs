@@ -97,13 +97,14 @@ impl Definition<'_> {
         };
         let catalog = self.catalog();
         let is = |other: &str| {
-            let article = if other == "index" { "an" } else { "a" };
-            SqlError::new("42809", format!("\"{relation}\" is not {article} {kind}")).with_hint(
-                format!(
-                    "Use DROP {} to remove {article} {other}.",
-                    other.to_uppercase()
-                ),
-            )
+            let [of_kind, of_other] = [kind, other].map(|name| match name {
+                "index" => "an",
+                _ => "a",
+            });
+            let message = format!("\"{relation}\" is not {of_kind} {kind}");
+            let command = other.to_uppercase();
+            SqlError::new("42809", message)
+                .with_hint(format!("Use DROP {command} to remove {of_other} {other}."))
         };
         if let Some(table) = catalog.table_by_name(&schema, &relation) {
             let of_kind = match table.is_materialized() {

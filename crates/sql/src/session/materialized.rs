@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use thermocline_engine::{ChargeKind, Table};
+use thermocline_engine::{Charge, ChargeKind, Table};
 use thermocline_query::tree::ExprKind;
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
@@ -92,9 +92,8 @@ impl Session {
                 Err(error) => return Err(error),
                 Ok(mut stream) => {
                     let mut rows = RowWriter::kept();
-                    return self
-                        .store_stream(&mut stream, &target, &types, &[], &mut rows)
-                        .await;
+                    let stores = self.store_stream(&mut stream, &target, &types, &[], &mut rows);
+                    return stores.await.map_err(while_building);
                 }
             }
         }
@@ -128,7 +127,9 @@ impl Session {
 
     /// Changes the rows that differ from those of the query.
     async fn change_differences(&mut self, table: &Arc<Table>) -> Result<()> {
-        let differences = self.differences(table).await?;
+        // What is found is charged until it is stored.
+        let mut charge = self.account.nothing(ChargeKind::Result);
+        let differences = self.differences(table, &mut charge).await?;
         let delete = ShortPlan::Delete(Arc::new(DeletePlan {
             by_key: false,
             source: row_numbered(table, 0),
@@ -146,11 +147,14 @@ impl Session {
         Ok(())
     }
 
-    async fn differences(&mut self, table: &Arc<Table>) -> Result<Differences> {
+    async fn differences(
+        &mut self,
+        table: &Arc<Table>,
+        charge: &mut Charge,
+    ) -> Result<Differences> {
         let text = comparison(table)?;
         let db = Arc::clone(&self.engine.db);
         let options = self.options();
-        let mut charge = self.account.nothing(ChargeKind::Result);
         for attempt in 1.. {
             let typed = self.query_of_refresh(table, &text)?;
             let typed = numbered(&typed)?;
@@ -260,6 +264,17 @@ fn numbered(typed: &TypedQuery) -> Result<Arc<TypedQuery>> {
         first.expr = (**number).clone();
     }
     Ok(Arc::new(typed.with_query(query)))
+}
+
+/// A key that comes twice as PostgreSQL tells it, which builds the indexes when the rows are there.
+#[cold]
+fn while_building(mut error: SqlError) -> SqlError {
+    if let ("23505", Some(index)) = (error.sqlstate, error.constraint.clone()) {
+        error.message = format!("could not create unique index \"{index}\"");
+        let told = error.detail.take();
+        error.detail = told.map(|detail| detail.replace("already exists", "is duplicated"));
+    }
+    error
 }
 
 /// 21000 for a new row that comes twice.
