@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use thermocline_engine::{Charge, ChargeKind, Table};
-use thermocline_query::tree::ExprKind;
+use thermocline_query::tree::{Expr, ExprKind};
+use thermocline_query::types::ids;
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
 
@@ -147,12 +148,27 @@ impl Session {
         Ok(())
     }
 
+    /// 0A000 where texts do not say all of a number: rows are compared by their texts.
+    fn shows_all_digits(&self) -> Result<()> {
+        let digits = self
+            .context
+            .settings(|settings| settings.get("extra_float_digits"));
+        match digits.is_none_or(|digits| digits.parse().is_ok_and(|digits: i32| digits > 0)) {
+            true => Ok(()),
+            false => Err(SqlError::unsupported(
+                "REFRESH MATERIALIZED VIEW CONCURRENTLY with extra_float_digits below 1 is not supported",
+                "SET extra_float_digits = 1.",
+            )),
+        }
+    }
+
     async fn differences(
         &mut self,
         table: &Arc<Table>,
         charge: &mut Charge,
     ) -> Result<Differences> {
         let text = comparison(table)?;
+        self.shows_all_digits()?;
         let db = Arc::clone(&self.engine.db);
         let options = self.options();
         for attempt in 1.. {
@@ -203,6 +219,8 @@ const COMPARED: usize = 3;
 
 /// The query that finds the old rows and the new ones that are not the same. They are
 /// matched by a unique key. A row with a NULL in it is matched by none, so it is always put anew.
+/// Memory holds the keys of all old rows and digests of their texts, which tell what is equal and
+/// looks different, too.
 fn comparison(table: &Table) -> Result<String> {
     let name = |column: &usize| quote_ident(&table.columns[*column].name);
     let key = unique_key(table).ok_or_else(|| SqlError::internal("a view without its key"))?;
@@ -215,33 +233,18 @@ fn comparison(table: &Table) -> Result<String> {
         all.collect::<Vec<_>>().join(" AND ")
     };
     let new: Vec<String> = columns.iter().map(|name| format!("n.{name}")).collect();
-    let differs = table.live_columns().map(|(place, column)| {
-        let name = name(&place);
-        let by_value = format!("o.{name} IS DISTINCT FROM n.{name}");
-        // Values that are equal may look different.
-        let by_text = format!("o.{name}::text IS DISTINCT FROM n.{name}::text");
-        match column.data_type {
-            DataType::Real | DataType::Double => format!("{by_value} OR {by_text}"),
-            DataType::Boolean
-            | DataType::SmallInt
-            | DataType::Integer
-            | DataType::BigInt
-            | DataType::Text
-            | DataType::Varchar(_)
-            | DataType::Bytea
-            | DataType::Date
-            | DataType::Uuid => by_value,
-            _ => by_text,
-        }
-    });
-    let differs: Vec<String> = differs.collect();
+    let digest = format!(
+        "sha256(convert_to(ROW({})::text, 'UTF8')) AS \"(digest)\"",
+        columns.join(", ")
+    );
     Ok(format!(
-        "SELECT o.ctid, n.\"(count)\", \
+        "SELECT o.\"(number)\", n.\"(count)\", \
          CASE WHEN n.\"(count)\" > 1 AND {all_whole} THEN ROW({new})::text END, {new} \
-         FROM {schema}.{view} AS o FULL JOIN \
-         (SELECT *, count(*) OVER (PARTITION BY {key}) AS \"(count)\" FROM {fresh}) AS n \
+         FROM (SELECT ctid AS \"(number)\", {key}, {digest} FROM {schema}.{view}) AS o \
+         FULL JOIN \
+         (SELECT *, count(*) OVER (PARTITION BY {key}) AS \"(count)\", {digest} FROM {fresh}) AS n \
          ON {matched} \
-         WHERE o.ctid IS NULL OR n.\"(count)\" IS NULL OR {differs} \
+         WHERE o.\"(digest)\" IS DISTINCT FROM n.\"(digest)\" \
          OR n.\"(count)\" > 1 AND {key_whole}",
         all_whole = is_whole(&columns),
         key_whole = is_whole(&key),
@@ -251,18 +254,16 @@ fn comparison(table: &Table) -> Result<String> {
         key = key.join(", "),
         fresh = quote_ident(FRESH),
         matched = matched.join(" AND "),
-        differs = differs.join(" OR "),
     ))
 }
 
-/// The comparison with the number of the old row itself in the place of its `ctid`.
+/// The comparison with the number of the old row as a number, which its `ctid` is.
 fn numbered(typed: &TypedQuery) -> Result<Arc<TypedQuery>> {
     let mut query = typed.query.clone();
     let first = query.targets.first_mut();
     let first = first.ok_or_else(|| SqlError::internal("a comparison of nothing"))?;
-    if let ExprKind::Relabel(number) = &mut first.expr.kind {
-        first.expr = (**number).clone();
-    }
+    let place = ExprKind::Relabel(Box::new(first.expr.clone()));
+    first.expr = Expr::new(place, ids::INT8, -1);
     Ok(Arc::new(typed.with_query(query)))
 }
 
