@@ -18,6 +18,7 @@ mod context;
 mod copy;
 mod current_of;
 mod cursor;
+mod differences;
 mod engine;
 mod evict;
 mod explain;

@@ -99,7 +99,7 @@ impl Definition<'_> {
                     "Leave CONCURRENTLY out the first time.",
                 ));
             }
-            if unique_key(&table).is_none() {
+            if !has_unique_key(&table) {
                 let (schema, name) = (quote_ident(&table.schema), quote_ident(&table.name));
                 let message =
                     format!("cannot refresh materialized view \"{schema}.{name}\" concurrently");
@@ -226,14 +226,13 @@ fn refused_action(operation: &AlterOperation) -> Option<&'static str> {
     })
 }
 
-/// The unique index by which old rows and new ones are matched: of columns, and of all rows.
-pub(crate) fn unique_key(table: &Table) -> Option<&[usize]> {
-    let all = table.indexes.iter().filter(|index| index.unique);
-    let mut of_columns = all.filter(|index| {
+/// Whether it has a unique index of columns and of all rows, as PostgreSQL asks: it matches rows by it.
+fn has_unique_key(table: &Table) -> bool {
+    let mut all = table.indexes.iter().filter(|index| index.unique);
+    all.any(|index| {
         let mut columns = index.columns.iter();
         columns.all(|column| table.columns[*column].is_seen())
-    });
-    of_columns.next().map(|index| index.columns.as_slice())
+    })
 }
 
 /// The columns of the table for those of the query, the first under the names that are given.

@@ -49,7 +49,7 @@ mod view_query;
 
 use default_privileges::owned_by_its_maker;
 pub(crate) use index::column_names as index_column_names;
-pub(crate) use materialized::{MADE, unique_key};
+pub(crate) use materialized::MADE;
 pub(crate) use mentioned::{columns as columns_of, is_operation};
 pub(crate) use named::{Named, Place, places, places_in_condition, places_in_query, replaced};
 pub(crate) use names::truncated as truncated_name;

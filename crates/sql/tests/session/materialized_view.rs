@@ -239,12 +239,29 @@ fn concurrently_changes_the_rows_that_differ() {
     client.tag("set extra_float_digits = 0");
     assert!(told(&mut client, "refresh materialized view concurrently k").starts_with("0A000"));
     client.tag("reset extra_float_digits");
-    // Once more, and nothing is to be done but for rows without a key.
+    // Once more, and nothing is to be done but for rows that are the same.
     client.tag("refresh materialized view concurrently k");
+    let counts = "select count(*), count(id) from k";
+    assert_eq!(client.rows(counts), ["1002|1000"]);
+    for (change, count) in [
+        ("insert into s values (null, 1), (null, 2)", "1004|1000"),
+        ("delete from s where id is null and f = 1", "1001|1000"),
+        ("insert into s values (null, 2)", "1002|1000"),
+    ] {
+        client.tag(&format!(
+            "{change}; refresh materialized view concurrently k"
+        ));
+        assert_eq!(client.rows(counts), [count], "{change}");
+    }
+    // A key that another row has.
+    client.tag("create materialized view y as select id, x from s; create unique index on y (id)");
+    client.tag("insert into s values (10, 1, null, 'once more')");
     assert_eq!(
-        client.rows("select count(*), count(id) from k"),
-        ["1002|1000"]
+        client.error("refresh materialized view concurrently y"),
+        "23505 duplicate key value violates unique constraint \"y_id_idx\" \
+         [detail Key (id)=(10) already exists.]"
     );
+    client.tag("delete from s where x = 'once more'");
     // A key of several columns, of which a unique index includes the predicate, is none.
     client.tag("create materialized view p as select id, x from s");
     client.tag("create unique index on p (id) where id > 0; create unique index on p ((id + 1))");
