@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
+use thermocline_engine::authority::Object;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::analyze::Variables;
 use thermocline_query::parse::{Parsed, parse};
@@ -204,8 +205,16 @@ impl Lookup<'_> {
                 settings.role(),
             )
         });
+        let actor = match self.refreshes {
+            // Whoever refreshes a view, its owner reads.
+            Some(view) => {
+                let owner = self.catalog.authority.owner(&Object::Table(view));
+                Actor::numbered(owner, &self.catalog)?
+            }
+            None => Actor::named(&role, &self.catalog)?,
+        };
         Ok(SessionFacts {
-            actor: Actor::named(&role, &self.catalog)?,
+            actor,
             session_user: context.session_user(),
             database: context.database.clone(),
             search_path: search_path.to_vec(),

@@ -177,6 +177,12 @@ fn a_refresh_that_fails_leaves_the_old_rows() {
     client.tag("begin; create materialized view x as select 1; rollback");
     assert!(told(&mut client, "table x").starts_with("42P01"));
     client.tag("begin; insert into s values (1); refresh materialized view d; commit");
+    client.tag(
+        "begin; alter materialized view d rename to e; refresh materialized view e;
+         refresh materialized view concurrently e; refresh materialized view e;
+         select * from e; create index more on e (q); refresh materialized view e;
+         drop index more; alter materialized view e rename to d; commit",
+    );
     assert_eq!(client.rows("select q from d order by q"), ["2", "10"]);
     server.is_sound();
 }
@@ -615,7 +621,18 @@ fn its_owner_refreshes_it_by_his_own_rights() {
     client.tag("insert into s values (3)");
     client.tag("refresh materialized view own");
     assert_eq!(reader.rows("select count(*) from own"), ["3"]);
+    // Also by way of a view that reads by its reader's rights.
+    client.tag(
+        "create view invokers with (security_invoker) as select a from s;
+         grant select on invokers to maker",
+    );
+    maker.tag("create materialized view far as select a from invokers");
+    client.tag("refresh materialized view far");
     client.tag("revoke select on s from maker");
+    assert_eq!(
+        told(&mut client, "refresh materialized view far"),
+        "42501 permission denied for table s"
+    );
     for refresh in [
         "refresh materialized view own",
         "refresh materialized view concurrently own",
