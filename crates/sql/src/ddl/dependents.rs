@@ -171,7 +171,7 @@ impl Definition<'_> {
     }
 
     /// A relation as PostgreSQL describes it: `view v`, with its schema where that is needed.
-    fn described(&self, catalog: &Catalog, oid: u32) -> String {
+    pub(super) fn described(&self, catalog: &Catalog, oid: u32) -> String {
         let (kind, schema, name) = match (catalog.table(oid), catalog.views.get(&oid)) {
             (Some(table), _) => (table.kind(), &table.schema, &table.name),
             (None, Some(view)) => ("view", &view.schema, &view.name),

@@ -484,6 +484,21 @@ fn names_may_change_and_what_is_read_stays_or_goes_with_it() {
         )
     );
     assert!(told(&mut client, "alter table t drop column n").starts_with("2BP01"));
+    let refused = client.error("alter table t alter column n type text");
+    assert!(
+        refused.starts_with("0A000 cannot alter type of a column used by a view or rule")
+            && refused.contains("rule _RETURN on materialized view m depends on column \"n\""),
+        "{refused}"
+    );
+    client.tag("create type e as enum ('p'); create materialized view ev as select 'p'::e as v");
+    let refused = client.error("drop type e");
+    assert!(
+        refused.starts_with("2BP01 cannot drop type e because other objects depend on it")
+            && refused.contains("materialized view ev depends on type e"),
+        "{refused}"
+    );
+    client.tag("drop type e cascade");
+    assert!(told(&mut client, "table ev").starts_with("42P01"));
     // What it reads gets other names, and so does it.
     client.tag("alter table t rename to u; alter table u rename column n to m");
     client.tag("alter table u add column more int; insert into u values (7, 'w', 1)");
@@ -651,6 +666,9 @@ fn its_owner_refreshes_it_by_his_own_rights() {
         told(&mut maker, "refresh materialized view own"),
         "42501 must be owner of materialized view own"
     );
+    client.tag("drop owned by maker");
+    assert!(told(&mut client, "table far").starts_with("42P01"));
+    assert_eq!(client.rows("select count(*) from own"), ["3"]);
 }
 
 #[test]
