@@ -116,6 +116,11 @@ fn nobody_reads_it_before_its_query_has_run() {
     ] {
         assert_eq!(told(&mut client, query), EMPTY, "{query}");
     }
+    // Only planned it may be.
+    for query in ["explain select * from e", "explain table over"] {
+        assert!(!client.rows(query).is_empty(), "{query}");
+    }
+    assert_eq!(told(&mut client, "explain analyze table e"), EMPTY);
     let populated = "select relispopulated from pg_class where relname = 'e'";
     assert_eq!(client.rows(populated), ["f"]);
     client.tag("refresh materialized view e");
