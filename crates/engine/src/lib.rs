@@ -57,8 +57,8 @@ pub use catalog::table_lock::LockMode;
 pub use catalog::trigger::{TriggerDef, TriggerEvent};
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
 pub use catalog::view::{
-    CHECK_OPTION, DEFINITION_BYTES_MAX, SECURITY_INVOKER, ViewColumn, ViewDef, ViewRead, ViewType,
-    is_yes,
+    CHECK_OPTION, DEFINITION_BYTES_MAX, MaterializedDef, SECURITY_INVOKER, ViewColumn, ViewDef,
+    ViewRead, ViewType, is_yes,
 };
 pub use catalog::{
     Catalog, CheckDef, ColumnDef, ForeignKeyDef, Hidden, Identity, IndexDef, IndexKind, LostLayout,

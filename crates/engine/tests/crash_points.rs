@@ -18,7 +18,8 @@ use thermocline_device::{Device, SimulatedClock, SimulatedDevice};
 use thermocline_engine::catalog::{AccessMethod, IndexDef, IndexKind, TableDef};
 use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{
-    Access, Change, Config, Database, Error, Isolation, Merge, Policy, Result, RunOptions, Table,
+    Access, Change, Config, Database, Error, Isolation, MaterializedDef, Merge, Policy, Result,
+    RunOptions, Table,
 };
 
 type Rows = BTreeMap<i64, String>;
@@ -137,6 +138,43 @@ impl Script {
         Ok(())
     }
 
+    /// What a REFRESH of a materialized view is: other rows in new storage in the place of the old,
+    /// and another definition, with a checkpoint between.
+    fn put_anew(&self, number: i64, rows: &mut Rows) -> Result<()> {
+        let options = RunOptions::new();
+        let oid = self.table()?.def.oid;
+        let mut txn = self.db.begin(Isolation::RepeatableRead, false);
+        let emptied = Change::Truncate {
+            tables: vec![oid],
+            restart_identity: false,
+        };
+        self.drive(self.db.ddl(&mut txn, &options, emptied))?;
+        let drafted = txn.catalog().table(oid).cloned();
+        let t = drafted.ok_or_else(|| Error::Internal("the table is not there".into()))?;
+        let new: Rows = (2000..2020).map(|id| (id, value(id))).collect();
+        let scope = thermocline_engine::Scope::All;
+        self.drive(self.db.in_transaction(&mut txn, &options, scope, |access| {
+            for (id, value) in &new {
+                access.insert(&t, &tuple(&t, *id, value))?;
+            }
+            Ok(())
+        }))?;
+        self.drive(self.db.checkpoint())?;
+        let mut def = t.def.clone();
+        def.materialized = Some(Box::new(MaterializedDef {
+            query: format!("select {number}"),
+            columns: Vec::new(),
+            reads: Vec::new(),
+            types: Vec::new(),
+            depth: 3,
+            populated: true,
+        }));
+        self.drive(self.db.ddl(&mut txn, &options, Change::AlterTable(def)))?;
+        self.drive(self.db.commit(txn, &options))?;
+        *rows = new;
+        Ok(())
+    }
+
     /// The steps of the script: each changes `rows` as it changes the database.
     fn step(&self, number: i64, rows: &mut Rows) -> Result<()> {
         match number {
@@ -147,6 +185,7 @@ impl Script {
                     restart_identity: false,
                 })
                 .map(|()| rows.clear()),
+            135 => self.put_anew(number, rows),
             95 => self.define(Change::CreateIndex {
                 table: self.table()?.def.oid,
                 index: IndexDef {
@@ -311,6 +350,11 @@ fn halt_everywhere(method: AccessMethod) {
         };
         let rows = all(&script.db, &t);
         let done = done.unwrap_or(0);
+        assert_eq!(
+            t.def.is_materialized(),
+            rows.contains_key(&2000),
+            "halt {halt}: rows that were put anew come with their definition"
+        );
         let further = &states[(done + 1).min(states.len() - 1)];
         let keys = |rows: &Rows| rows.keys().copied().collect::<Vec<_>>();
         assert!(

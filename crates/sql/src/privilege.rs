@@ -163,7 +163,7 @@ impl Actor {
         self.need_schema(catalog, &table.schema, Privileges::USAGE)?;
         match self.may(&Object::Table(table.oid), needs) {
             true => Ok(()),
-            false => Err(denied("table", &table.name)),
+            false => Err(denied(table.kind(), &table.name)),
         }
     }
 
@@ -195,7 +195,7 @@ impl Actor {
             .contains(needs);
         match has {
             true => Ok(()),
-            false => Err(denied("table", &table.name)),
+            false => Err(denied(table.kind(), &table.name)),
         }
     }
 

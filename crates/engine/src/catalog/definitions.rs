@@ -10,6 +10,7 @@ use thermocline_values::value::Value;
 
 use crate::catalog::partitioning::PartitionedBy;
 use crate::catalog::trigger::TriggerDef;
+use crate::catalog::view::MaterializedDef;
 
 /// A schema (name space).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -398,6 +399,9 @@ pub struct TableDef {
     /// The object id of the table that it is a partition of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition_of: Option<u32>,
+    /// The query whose rows these are, of a materialized view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialized: Option<Box<MaterializedDef>>,
 }
 
 impl TableDef {
@@ -425,6 +429,7 @@ impl TableDef {
             triggers: Vec::new(),
             partitioned: None,
             partition_of: None,
+            materialized: None,
         }
     }
 

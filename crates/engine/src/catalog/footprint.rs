@@ -20,7 +20,9 @@ impl Table {
         };
         let indexes = indexes + self.def.foreign_keys.iter().map(key).sum::<usize>();
         let triggers = self.def.triggers.iter().map(TriggerDef::memory_bytes);
-        let parts = names + columns + indexes + triggers.sum::<usize>();
+        // Once as it is stored, and once as a view.
+        let query = self.view.iter().map(|view| 2 * view.memory_bytes());
+        let parts = names + query.sum::<usize>() + columns + indexes + triggers.sum::<usize>();
         size_of::<Table>() + 128 + self.asked_for.bytes() + parts
     }
 }

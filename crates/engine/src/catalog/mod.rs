@@ -40,6 +40,7 @@ mod fires;
 mod footprint;
 mod known_keys;
 mod layouts;
+mod materialized;
 mod objects;
 mod partial;
 mod sound;
@@ -110,6 +111,7 @@ pub struct Table {
     /// the key: a table of the same columns, with one index over it and no rows.
     pub partition_map: Option<(PartitionMap, Arc<Table>)>,
     firing: Firing,
+    view: Option<Arc<ViewDef>>,
 }
 
 impl Deref for Table {
@@ -174,6 +176,7 @@ impl Table {
             partial: partial::partial(&def),
             partition_map: partition_map(&def, partitions),
             firing: Firing::of(&def.triggers),
+            view: def.as_view().map(Arc::new),
             def,
         }
     }
@@ -584,7 +587,8 @@ impl Catalog {
             let name = (view.schema.clone(), view.name.clone());
             self.names.insert(name, Named::View(view.oid));
         }
-        self.deepest_view = deepest(&self.views);
+        let all: Vec<_> = self.all_views().collect();
+        self.deepest_view = deepest(&self.views, &all);
     }
 
     fn named(&self, schema: &str, name: &str) -> Option<Named> {
@@ -639,11 +643,6 @@ impl Catalog {
     /// How deep the tree of a view's query is at most, with all that it reads.
     pub fn deepest_view(&self) -> u32 {
         self.deepest_view
-    }
-
-    /// The views whose queries name the relation of this number.
-    pub fn views_over(&self, oid: u32) -> impl Iterator<Item = &Arc<ViewDef>> {
-        self.views.values().filter(move |view| view.reads(oid))
     }
 
     /// The index of this name: its table and its position there.

@@ -77,7 +77,7 @@ pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
     let mut tables = catalog.tables.values();
     let table = tables.find(|table| has(&table.def));
     let of_view = |oid: u32| catalog.type_of(oid).map(|def| def.oid);
-    let mut views = catalog.views.values();
+    let mut views = catalog.all_views();
     let view = views.find(|view| {
         let mut columns = view.columns.iter();
         columns.any(|column| of_view(column.type_oid) == Some(oid))

@@ -87,6 +87,24 @@ pub struct ViewRead {
     pub places: Vec<(u32, bool)>,
 }
 
+/// What a materialized view has beside what a table has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MaterializedDef {
+    /// The query's text.
+    pub query: String,
+    /// The columns as the query gives them. The table's have names of their own.
+    pub columns: Vec<ViewColumn>,
+    /// What the names in the text mean.
+    pub reads: Vec<ViewRead>,
+    /// What the names of users' types in the text mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<ViewType>,
+    /// How deep the tree of its query is, without those of the views that it reads.
+    pub depth: u32,
+    /// The query has run. Nobody may read the rows before.
+    pub populated: bool,
+}
+
 impl ViewDef {
     /// Whether its query names the relation of this number.
     #[must_use]
@@ -143,14 +161,16 @@ pub fn is_yes(text: &str) -> Option<bool> {
 }
 
 /// How deep the deepest tree of a view's query is, with those of the views that it reads.
-pub(crate) fn deepest(views: &BTreeMap<u32, Arc<ViewDef>>) -> u32 {
+/// `all` has those of materialized views beside them.
+pub(crate) fn deepest(views: &BTreeMap<u32, Arc<ViewDef>>, all: &[&Arc<ViewDef>]) -> u32 {
     let mut known = HashMap::new();
     // Each view is known before those that read it, at the latest after as many rounds as
     // there are views; a circle, of which there is none, is never known.
-    for _ in 0..views.len() {
+    for _ in 0..=views.len() {
         let before = known.len();
-        for view in views.values() {
+        for view in all {
             let read = view.reads.iter().map(|read| read.oid);
+            // What reads a materialized view reads rows.
             let below = read.filter(|oid| views.contains_key(oid));
             let mut below = below.map(|oid| known.get(&oid).copied());
             let below = below.try_fold(0u32, |most, depth| depth.map(|depth| most.max(depth)));

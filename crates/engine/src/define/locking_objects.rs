@@ -14,6 +14,7 @@ use crate::catalog::table_lock::LockedObject::{
 use crate::catalog::table_lock::{LockMode, LockedObject};
 use crate::catalog::tablespace::TablespaceDef;
 use crate::catalog::user_type::TypeDef;
+use crate::catalog::view::{ViewDef, ViewRead, ViewType};
 use crate::catalog::{Catalog, Commented, SequenceDef, TableDef, types_of, types_within};
 use crate::ground::error::{Error, Result};
 use crate::parts::Parts;
@@ -55,6 +56,9 @@ impl Locks {
                 self.objects
                     .push((named(&def.schema, &def.name), EXCLUSIVE));
                 self.types.extend(types_of(catalog, def));
+                if let Some(of) = &def.materialized {
+                    self.of_query((&of.reads, &of.types), catalog);
+                }
                 self.of_tablespace(def);
                 let indexes = def.indexes.iter();
                 self.objects
@@ -128,6 +132,16 @@ impl Locks {
         }
     }
 
+    /// Of what a view's query names, beside tables.
+    fn of_query(&mut self, (reads, types): (&[ViewRead], &[ViewType]), catalog: &Catalog) {
+        let views = reads.iter().map(|read| read.oid);
+        let views = views.filter(|oid| catalog.views.contains_key(oid));
+        self.objects
+            .extend(views.map(|oid| (View(oid), LockMode::Share)));
+        let types = types.iter().filter_map(|named| catalog.type_of(named.oid));
+        self.types.extend(types.map(|def| def.oid));
+    }
+
     /// Of where a table's evicted rows go.
     fn of_tablespace(&mut self, def: &TableDef) {
         if def.tablespace != 0 {
@@ -147,18 +161,10 @@ impl Locks {
                 self.objects
                     .push((Schema(def.schema.clone()), LockMode::Share));
                 self.objects.push((View(def.oid), EXCLUSIVE));
-                let views = def.reads.iter().map(|read| read.oid);
-                let views = views.filter(|oid| catalog.views.contains_key(oid));
-                self.objects
-                    .extend(views.map(|oid| (View(oid), LockMode::Share)));
+                self.of_query((&def.reads, &def.types), catalog);
                 let columns = def.columns.iter().map(|column| column.type_oid);
                 let of_columns = columns.filter_map(|oid| catalog.type_of(oid));
                 self.types.extend(of_columns.map(|def| def.oid));
-                self.types.extend(
-                    def.types
-                        .iter()
-                        .filter_map(|named| catalog.type_of(named.oid).map(|def| def.oid)),
-                );
             }
             Change::DropView(oid) => self.objects.push((View(*oid), EXCLUSIVE)),
             Change::CreateType(def) => {
@@ -252,14 +258,7 @@ fn is_as_made(change: &Change, catalog: &Catalog, now: &Catalog) -> bool {
         }
         Change::CreateView(def) | Change::ReplaceView(def) => {
             let old = catalog.views.get(&def.oid) == now.views.get(&def.oid);
-            old && def.reads.iter().all(|read| {
-                let table = |catalog: &Catalog| {
-                    let table = catalog.table(read.oid);
-                    table.map(|table| (table.name.clone(), table.columns.clone()))
-                };
-                let view = |catalog: &Catalog| catalog.views.get(&read.oid).cloned();
-                table(catalog) == table(now) && view(catalog) == view(now)
-            })
+            old && are_as_read(&def.reads, catalog, now)
         }
         Change::AlterType(TypeDef { oid, .. }) | Change::DropType(oid) => {
             catalog.types.get(oid) == now.types.get(oid)
@@ -270,12 +269,30 @@ fn is_as_made(change: &Change, catalog: &Catalog, now: &Catalog) -> bool {
         Change::AlterTablespace(TablespaceDef { oid, .. }) | Change::DropTablespace(oid) => {
             catalog.tablespaces.get(oid) == now.tablespaces.get(oid)
         }
-        Change::CreateTable(def) if def.tablespace != 0 => {
-            now.tablespaces.contains_key(&def.tablespace)
+        Change::CreateTable(def) => {
+            let reads = def.materialized.iter().flat_map(|of| &of.reads);
+            are_as_read(reads, catalog, now)
+                && (def.tablespace == 0 || now.tablespaces.contains_key(&def.tablespace))
         }
         Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
         _ => true,
     }
+}
+
+/// Whether what a query reads is in one catalog as it is in another.
+fn are_as_read<'r>(
+    reads: impl IntoIterator<Item = &'r ViewRead>,
+    catalog: &Catalog,
+    now: &Catalog,
+) -> bool {
+    reads.into_iter().all(|read| {
+        let table = |catalog: &Catalog| {
+            let table = catalog.table(read.oid);
+            table.map(|table| (table.name.clone(), table.columns.clone()))
+        };
+        let view = |catalog: &Catalog| catalog.views.get(&read.oid).cloned();
+        table(catalog) == table(now) && view(catalog) == view(now)
+    })
 }
 
 impl Parts {
@@ -293,8 +310,18 @@ impl Parts {
             mut objects,
             types,
         } = Locks::of(change, catalog);
-        if let Change::CreateView(def) | Change::ReplaceView(def) = change {
-            self.lock_what_is_read(txn, options, def).await?;
+        match change {
+            Change::CreateView(ViewDef { reads, .. })
+            | Change::ReplaceView(ViewDef { reads, .. }) => {
+                self.lock_what_is_read(txn, options, reads).await?;
+            }
+            Change::CreateTable(def) => {
+                let reads = def.materialized.iter().map(|of| &of.reads);
+                for reads in reads {
+                    self.lock_what_is_read(txn, options, reads).await?;
+                }
+            }
+            _ => {}
         }
         for (oid, mode) in tables {
             self.hold(txn, options, oid, mode).await?;

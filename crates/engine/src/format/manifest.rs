@@ -25,7 +25,8 @@ pub(crate) const FORMAT_VERSION: u32 = 18;
 /// The oldest that it reads: the same without roles and rights, lost layouts, the log's end,
 /// dropped columns, users' types and functions, column tables, foreign keys, tablespaces, checksums of pages,
 /// generated columns, indexes over expressions. Nor had it triggers, settings of sessions, default privileges,
-/// checks that are NOT VALID, and declared partitions. A build that does not know them must not open what has them, and lose them.
+/// checks that are NOT VALID, declared partitions, and materialized views. A build that does not know them must not
+/// open what has them, and lose them.
 const FORMAT_OLDEST: u32 = 5;
 
 /// Files of a directory that hold settings, not data.

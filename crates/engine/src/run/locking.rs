@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::catalog::Table;
 use crate::catalog::table_lock::{Gate, LockMode, LockedObject};
-use crate::catalog::view::ViewDef;
+use crate::catalog::view::ViewRead;
 use crate::ground::error::{Error, Result};
 use crate::ground::txn_id::TxnId;
 use crate::ground::wait::WaitsFor;
@@ -131,9 +131,9 @@ impl Parts {
         &self,
         txn: &mut Transaction,
         options: &RunOptions,
-        def: &ViewDef,
+        reads: &[ViewRead],
     ) -> Result<()> {
-        for read in &def.reads {
+        for read in reads {
             let shared = self.catalog().table(read.oid).cloned();
             if let Some(shared) = shared {
                 let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);

@@ -94,6 +94,10 @@ impl Through {
     }
 }
 
+/// Why a view of anything but a table or a view takes no changes.
+pub const OF_NO_TABLE: &str =
+    "Views that do not select from a single table or view are not automatically updatable.";
+
 /// Why a view of the query takes no changes, in PostgreSQL's words.
 #[must_use]
 pub fn view_obstacle(query: &Query) -> Option<&'static str> {
@@ -152,10 +156,7 @@ pub fn view_obstacle(query: &Query) -> Option<&'static str> {
         _ => false,
     };
     if !single.is_some_and(|relation| is_stored(&relation.kind, &relation.columns)) {
-        return Some(
-            "Views that do not select from a single table or view are not automatically \
-             updatable.",
-        );
+        return Some(OF_NO_TABLE);
     }
     None
 }

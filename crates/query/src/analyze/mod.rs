@@ -66,7 +66,7 @@ use crate::types::user::columns_of;
 pub use call_before::CallBefore;
 use call_before::CallsBefore;
 pub use change::{AnalyzedStatement, analyze_statement};
-pub use change_view::view_obstacle;
+pub use change_view::{OF_NO_TABLE, view_obstacle};
 pub use create_function::{
     CreateFunction, DropFunction, NamedFunction, create_function, drop_function,
 };

@@ -20,7 +20,7 @@ use thermocline_query::walk::{columns_read, columns_read_by};
 use super::facts::SessionFacts;
 use super::indexed::Indexed;
 pub(crate) use super::relations::Around;
-use super::relations::{Found, Relations};
+use super::relations::{FRESH, Found, Relations};
 use crate::error::{Result, SqlError};
 use crate::one_row::OF_SEQUENCES;
 use crate::pg_catalog::{self, SystemEnvironment, quote_ident};
@@ -246,21 +246,21 @@ pub(crate) fn bind_view(
     facts: &SessionFacts,
 ) -> Result<NewView> {
     stack::with_room(depth_with_views(catalog), || {
-        let now = analyzed_view(text, catalog, db, facts.clone())?;
+        let now = analyzed_view(text, catalog, db, facts.clone(), Around::default())?;
         // A literal that says another thing each day is read when the view is made, and by us
         // whenever it is used.
         let later = SessionFacts {
             now_us: facts.now_us + 40_000_000_000_000,
             ..facts.clone()
         };
-        let later = analyzed_view(text, catalog, db, later)?;
+        let later = analyzed_view(text, catalog, db, later, Around::default())?;
         if !facts.styles.is_plain() {
             // Nor one that says another thing in other sessions.
             let plain = SessionFacts {
                 styles: Styles::plain_shared(),
                 ..facts.clone()
             };
-            let plain = analyzed_view(text, catalog, db, plain);
+            let plain = analyzed_view(text, catalog, db, plain, Around::default());
             if !plain.is_ok_and(|plain| format!("{:?}", plain.query) == format!("{:?}", now.query))
             {
                 return Err(SqlError::unsupported(
@@ -290,10 +290,13 @@ pub(crate) fn columns_of_view(
     db: &Arc<Database>,
     facts: SessionFacts,
 ) -> Result<BTreeSet<(u32, usize)>> {
-    let (schema, name) = (quote_ident(&view.schema), quote_ident(&view.name));
-    let text = format!("SELECT FROM {schema}.{name}");
+    let text = format!("SELECT FROM {}", quote_ident(FRESH));
+    let around = Around {
+        refreshes: Some(view.oid),
+        ..Around::default()
+    };
     stack::with_room(depth_with_views(catalog), || {
-        let NewView { query, .. } = analyzed_view(&text, catalog, db, facts)?;
+        let NewView { query, .. } = analyzed_view(&text, catalog, db, facts, around)?;
         Ok(columns_read(&query))
     })
 }
@@ -369,6 +372,7 @@ fn analyzed_view(
     catalog: &Arc<Catalog>,
     db: &Arc<Database>,
     facts: SessionFacts,
+    around: Around<'_>,
 ) -> Result<NewView> {
     let parsed = parse(text).map_err(|error| positioned(error, text))?;
     let mut statements = parsed.statements().stmts();
@@ -388,7 +392,7 @@ fn analyzed_view(
     }
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
-    let relations = Relations::of_new_view(&environment, &found);
+    let relations = Relations::of_new_view(&environment, &found).within_body(around);
     let analyzed = analyze(statement, &relations, &environment, &[]);
     let Analyzed { query, parameters } = analyzed.map_err(|error| positioned(error, text))?;
     if !parameters.is_empty() {

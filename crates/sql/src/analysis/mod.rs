@@ -18,4 +18,4 @@ pub(crate) use bind::{
 };
 pub(crate) use facts::Numbers;
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};
-pub(crate) use relations::{called, composite};
+pub(crate) use relations::{FRESH, called, composite};

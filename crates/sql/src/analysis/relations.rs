@@ -77,7 +77,14 @@ pub(crate) struct Around<'a> {
     pub(crate) takes_calls: bool,
     /// It is the query that a CALL stands for: procedures are functions in it.
     pub(crate) is_call: bool,
+    /// It is of a REFRESH of this materialized view, whose query is the relation [`FRESH`].
+    pub(crate) refreshes: Option<u32>,
+    /// It is only planned: nobody reads what it names.
+    pub(crate) only_planned: bool,
 }
+
+/// What a REFRESH calls the query of its view.
+pub(crate) const FRESH: &str = "(fresh rows)";
 
 /// What a name means.
 enum Meaning<'c> {
@@ -239,6 +246,9 @@ impl<'a> Relations<'a> {
             Meaning::Table(table) => {
                 if asks {
                     actor.need_some_column(catalog, table, Privileges::SELECT)?;
+                    if !self.flat && !self.around.only_planned {
+                        is_populated(table)?;
+                    }
                 }
                 self.found_table(table);
                 Stored {
@@ -276,6 +286,11 @@ impl analyze::Catalog for Relations<'_> {
         if let Names::View(view, _) = &self.names {
             return self.read(view, schema, name);
         }
+        let refreshed = self.around.refreshes.filter(|_| name == FRESH);
+        if let Some(view) = refreshed.and_then(|oid| self.catalog().view_of(oid)) {
+            self.found.views.set(true);
+            return Ok(Some(stored_view(view)));
+        }
         let search_path = &self.environment.session().facts.search_path;
         match self.named(schema, name) {
             Some(meaning) => {
@@ -297,6 +312,10 @@ impl analyze::Catalog for Relations<'_> {
                 temporary::not_others(&table.schema, &session.facts.search_path)?;
                 let actor = &session.facts.actor;
                 actor.need_schema(self.catalog(), &table.schema, Privileges::USAGE)?;
+                if table.is_materialized() {
+                    let message = format!("cannot change materialized view \"{}\"", table.name);
+                    return Err(QueryError::new("42809", message));
+                }
                 self.found_table(table);
                 Ok(Some(stored_table(table)))
             }
@@ -359,7 +378,7 @@ impl analyze::Catalog for Relations<'_> {
                 ..Relations::of_statement(self.environment, self.found)
             }));
         }
-        let def = catalog.views.get(&view);
+        let def = catalog.view_of(view);
         let def = def.ok_or_else(|| QueryError::internal("a view that is not there"))?;
         let reader = match def.is_invokers() {
             // Of the statement, also where a view of somebody else reads this one.
@@ -372,7 +391,10 @@ impl analyze::Catalog for Relations<'_> {
             names: Names::View(Arc::clone(def), reader),
             nested: self.nested + 1,
             flat: self.flat,
-            around: Around::default(),
+            around: Around {
+                only_planned: self.around.only_planned,
+                ..Around::default()
+            },
         }))
     }
 
@@ -453,6 +475,21 @@ pub(crate) fn composite(catalog: &Catalog, oid: u32) -> Option<Vec<Column>> {
         Some(columns.filter(|column| !column.is_dropped()).collect())
     };
     told_columns(oid).or_else(of_rows)
+}
+
+/// 55000 for a materialized view whose query has not run.
+fn is_populated(table: &Table) -> Result<()> {
+    match table.is_populated() {
+        true => Ok(()),
+        false => {
+            let message = format!(
+                "materialized view \"{}\" has not been populated",
+                table.name
+            );
+            let hint = "Use the REFRESH MATERIALIZED VIEW command.";
+            Err(QueryError::new("55000", message).with_hint(hint))
+        }
+    }
 }
 
 /// A function as analysis calls it.

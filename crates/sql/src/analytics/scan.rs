@@ -174,7 +174,7 @@ impl TableProvider for SnapshotTable {
                 None => (0..self.schema.fields().len()).collect(),
             };
             if columns.iter().any(|column| self.hidden.contains(column)) {
-                let refused = denied("table", &self.table.name);
+                let refused = denied(self.table.kind(), &self.table.name);
                 return Err(DataFusionError::External(Box::new(refused)));
             }
             let schema: SchemaRef = Arc::new(self.schema.project(&columns)?);

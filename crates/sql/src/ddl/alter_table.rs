@@ -9,6 +9,7 @@ use thermocline_values::value::Value;
 use super::create_table::{COLUMNS_MAX, Parts, column_part};
 use super::foreign_key::no_constraint;
 use super::generated::is_generated;
+use super::materialized::may_alter;
 use super::partition_bound::covers_key;
 use super::rewrite::NewType;
 use super::sequence::next_of;
@@ -25,14 +26,20 @@ use crate::parse::view::{AlterView, are_views};
 
 impl Definition<'_> {
     pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str> {
-        const TAG: &str = "ALTER TABLE";
+        let tag = match alter.materialized {
+            true => "ALTER MATERIALIZED VIEW",
+            false => "ALTER TABLE",
+        };
         if alter.if_exists && self.find_relation(&alter.name).is_none() {
             let name = alter.name.join(".");
             self.notice(
                 "42P01",
                 format!("relation \"{name}\" does not exist, skipping"),
             );
-            return Ok(TAG);
+            return Ok(tag);
+        }
+        if alter.materialized {
+            self.is_materialized(&alter.name)?;
         }
         if let Some(view) = self.find_view(&alter.name) {
             for operation in &alter.operations {
@@ -41,16 +48,17 @@ impl Definition<'_> {
                 let view = view.ok_or_else(|| SqlError::internal("the altered view is gone"))?;
                 self.alter_as_table(view, operation).await?;
             }
-            return Ok(TAG);
+            return Ok(tag);
         }
         if Box::pin(self.alter_sequence_as_table(alter)).await? {
-            return Ok(TAG);
+            return Ok(tag);
         }
         let table = self.find_table(&alter.name)?;
         let oid = table.oid;
         if alter.only && table.partitioned.is_some() {
-            return Box::pin(self.alter_only(&table, alter)).await.map(|()| TAG);
+            return Box::pin(self.alter_only(&table, alter)).await.map(|()| tag);
         }
+        may_alter(&table, &alter.operations)?;
         // As PostgreSQL: first what stands in the way of new types, then these, all at once, which
         // may be made of columns that go, then what comes.
         let of_pass = |wanted: Pass| {
@@ -80,7 +88,7 @@ impl Definition<'_> {
             let table = self.current(oid)?;
             self.alter(&table, operation).await?;
         }
-        Ok(TAG)
+        Ok(tag)
     }
 
     /// Does something to a table and to its partitions.

@@ -89,7 +89,7 @@ impl Definition<'_> {
         not_others(&schema, self.search_path)?;
         let (of_kind, found) = if let Some(table) = catalog.table_by_name(&schema, &relation) {
             let columns = table.columns.iter().map(|column| column.name.clone());
-            ("table", (table.oid, columns.collect()))
+            (table.kind(), (table.oid, columns.collect()))
         } else if let Some(view) = catalog.view_by_name(&schema, &relation) {
             let columns = view.columns.iter().map(|column| column.name.clone());
             ("view", (view.oid, columns.collect()))
@@ -100,7 +100,9 @@ impl Definition<'_> {
         } else {
             return Err(SqlError::undefined_table(&name.join(".")));
         };
-        match kind == of_kind || (kind == "column" && matches!(of_kind, "table" | "view")) {
+        match kind == of_kind
+            || (kind == "column" && matches!(of_kind, "table" | "view" | "materialized view"))
+        {
             true => Ok(found),
             false => {
                 let article = if kind == "index" { "an" } else { "a" };

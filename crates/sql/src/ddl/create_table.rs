@@ -189,7 +189,7 @@ impl Definition<'_> {
 
     /// The definition with all its object ids and names, and the sequences it
     /// needs.
-    fn table_def(
+    pub(super) fn table_def(
         &mut self,
         schema: &str,
         name: &str,

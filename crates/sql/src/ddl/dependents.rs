@@ -67,13 +67,15 @@ pub(super) async fn drop_views(
         let oid = left.remove(at);
         if catalog.views.contains_key(&oid) {
             db.ddl(txn, options, Change::DropView(oid)).await?;
+        } else if catalog.view_of(oid).is_some() {
+            db.ddl(txn, options, Change::DropTable(oid)).await?;
         }
     }
     Ok(())
 }
 
 impl Definition<'_> {
-    /// Drops the views that read the roots, or refuses to.
+    /// Drops the views that read the roots, and with them those roots that are views, or refuses to.
     pub(super) async fn drop_dependents(&mut self, roots: &[u32], cascade: bool) -> Result<()> {
         let dependents = dependents(&self.catalog(), roots, &|_, _| true);
         self.drop_found(&dependents, roots, None, cascade).await
@@ -155,7 +157,10 @@ impl Definition<'_> {
             .with_detail(lines.join("\n")),
         };
         self.notices.push(notice);
-        let order: Vec<u32> = dependents.iter().map(|one| one.view.oid).collect();
+        // A root may be a view over one that hangs on another root.
+        let views = roots.iter().filter(|oid| catalog.view_of(**oid).is_some());
+        let hanging = dependents.iter().map(|one| one.view.oid);
+        let order: Vec<u32> = views.copied().chain(hanging).collect();
         self.drop_views(&order).await
     }
 
@@ -166,9 +171,9 @@ impl Definition<'_> {
     }
 
     /// A relation as PostgreSQL describes it: `view v`, with its schema where that is needed.
-    fn described(&self, catalog: &Catalog, oid: u32) -> String {
+    pub(super) fn described(&self, catalog: &Catalog, oid: u32) -> String {
         let (kind, schema, name) = match (catalog.table(oid), catalog.views.get(&oid)) {
-            (Some(table), _) => ("table", &table.schema, &table.name),
+            (Some(table), _) => (table.kind(), &table.schema, &table.name),
             (None, Some(view)) => ("view", &view.schema, &view.name),
             (None, None) => return format!("relation {oid}"),
         };

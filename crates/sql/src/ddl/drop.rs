@@ -17,7 +17,11 @@ impl Definition<'_> {
         for parts in &drop.names {
             match kind {
                 Dropped::Schema => self.drop_schema(parts, if_exists, cascade).await?,
-                Dropped::Table | Dropped::View | Dropped::Index | Dropped::Sequence => {
+                Dropped::Table
+                | Dropped::View
+                | Dropped::Materialized
+                | Dropped::Index
+                | Dropped::Sequence => {
                     let later = self.drop_relation(kind, parts, if_exists, cascade);
                     together.extend(later.await?.filter(|oid| !together.contains(oid)));
                 }
@@ -93,17 +97,22 @@ impl Definition<'_> {
         };
         let catalog = self.catalog();
         let is = |other: &str| {
-            let article = if other == "index" { "an" } else { "a" };
-            SqlError::new("42809", format!("\"{relation}\" is not {article} {kind}")).with_hint(
-                format!(
-                    "Use DROP {} to remove {article} {other}.",
-                    other.to_uppercase()
-                ),
-            )
+            let [of_kind, of_other] = [kind, other].map(|name| match name {
+                "index" => "an",
+                _ => "a",
+            });
+            let message = format!("\"{relation}\" is not {of_kind} {kind}");
+            let command = other.to_uppercase();
+            SqlError::new("42809", message)
+                .with_hint(format!("Use DROP {command} to remove {of_other} {other}."))
         };
         if let Some(table) = catalog.table_by_name(&schema, &relation) {
-            if dropped != Dropped::Table {
-                return Err(is("table"));
+            let of_kind = match table.is_materialized() {
+                true => Dropped::Materialized,
+                false => Dropped::Table,
+            };
+            if dropped != of_kind {
+                return Err(is(table.kind()));
             }
             return Ok(Some(table.oid));
         }
@@ -150,15 +159,18 @@ impl Definition<'_> {
         let all = self.with_partitions(oids.to_vec()).await?;
         let oids = all.as_slice();
         let catalog = self.catalog();
-        let is_view = |oid: &&u32| catalog.views.contains_key(*oid);
+        let is_view = |oid: &&u32| catalog.view_of(**oid).is_some();
         let views: Vec<u32> = oids.iter().filter(is_view).copied().collect();
         let actor = self.actor()?;
         for oid in named {
-            let change = match views.contains(oid) {
+            let change = match catalog.views.contains_key(oid) {
                 true => Change::DropView(*oid),
                 false => Change::DropTable(*oid),
             };
             super::rights::check(&change, &actor, &catalog)?;
+            if let (true, Some(table)) = (views.contains(oid), catalog.table(*oid)) {
+                self.nothing_is_pending(table, "DROP TABLE")?;
+            }
         }
         loop {
             match self.drop_views_over(oids, &views, cascade).await {
@@ -257,7 +269,7 @@ impl Definition<'_> {
         let tables: Vec<u32> = catalog
             .tables
             .values()
-            .filter(|table| table.schema == name)
+            .filter(|table| table.schema == name && !table.is_materialized())
             .map(|table| table.oid)
             .collect();
         let sequences: Vec<u32> = catalog
@@ -266,7 +278,7 @@ impl Definition<'_> {
             .filter(|sequence| sequence.schema == name)
             .map(|sequence| sequence.oid)
             .collect();
-        let views = catalog.views.values().filter(|view| view.schema == name);
+        let views = catalog.all_views().filter(|view| view.schema == name);
         let views: Vec<u32> = views.map(|view| view.oid).collect();
         let types = catalog.types.values().filter(|def| def.schema == name);
         let types: Vec<_> = types.cloned().collect();
@@ -332,7 +344,7 @@ impl Definition<'_> {
         }
         let tables = truncate.tables.iter();
         let tables = tables
-            .map(|name| Ok(self.find_table(name)?.oid))
+            .map(|name| Ok(self.find_plain_table(name)?.oid))
             .collect::<Result<Vec<u32>>>()?;
         let tables = self.with_partitions(tables).await?;
         let tables = self.truncated_together(tables, truncate.cascade)?;

@@ -74,14 +74,16 @@ impl Definition<'_> {
 
     /// The table that a foreign key refers to, locked.
     async fn parent(&mut self, table: &Arc<Table>, key: &ForeignKey) -> Result<Arc<Table>> {
-        if self.find_view(&key.table).is_some() {
+        let found = self.find_table(&key.table);
+        let is_materialized = found.as_ref().is_ok_and(|table| table.is_materialized());
+        if is_materialized || self.find_view(&key.table).is_some() {
             let message = format!(
                 "referenced relation \"{}\" is not a table",
                 key.table.last().map_or("", String::as_str)
             );
             return Err(SqlError::new("42809", message));
         }
-        let found = self.find_table(&key.table)?;
+        let found = found?;
         if found.partitioned.is_some() {
             return Err(SqlError::unsupported(
                 format!(

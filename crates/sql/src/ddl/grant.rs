@@ -235,7 +235,7 @@ impl Definition<'_> {
                     let tables = catalog.tables.values();
                     found.extend(tables.filter(|t| t.schema == *schema).map(|t| Target {
                         object: Object::Table(t.oid),
-                        kind: "table",
+                        kind: t.kind(),
                         name: t.name.clone(),
                     }));
                     let views = catalog.views.values();
@@ -283,7 +283,7 @@ impl Definition<'_> {
         match catalog.table_by_name(&schema, &name) {
             Some(table) if !sequence => Ok(Target {
                 object: Object::Table(table.oid),
-                kind: "table",
+                kind: table.kind(),
                 name,
             }),
             Some(_) => Err(SqlError::new(

@@ -55,8 +55,20 @@ impl Definition<'_> {
             Ddl::RenameIndex { name, .. } | Ddl::AttachIndex { name, .. } => {
                 (std::slice::from_ref(name), exclusive)
             }
+            Ddl::Refresh(refresh) => {
+                let mode = match refresh.concurrently {
+                    true => LockMode::Exclusive,
+                    false => exclusive,
+                };
+                (std::slice::from_ref(&refresh.name), mode)
+            }
             Ddl::Truncate(truncate) => (truncate.tables.as_slice(), exclusive),
-            Ddl::Drop(drop) if matches!(drop.kind, Dropped::Table | Dropped::Index) => {
+            Ddl::Drop(drop)
+                if matches!(
+                    drop.kind,
+                    Dropped::Table | Dropped::Materialized | Dropped::Index
+                ) =>
+            {
                 (drop.names.as_slice(), exclusive)
             }
             _ => return Ok(()),

@@ -23,6 +23,7 @@ mod index;
 mod label;
 mod like;
 mod lock;
+mod materialized;
 mod mentioned;
 mod named;
 mod names;
@@ -52,6 +53,7 @@ mod view_query;
 
 use default_privileges::owned_by_its_maker;
 pub(crate) use index::column_names as index_column_names;
+pub(crate) use materialized::MADE;
 pub(crate) use mentioned::{columns as columns_of, is_operation};
 pub(crate) use named::{Named, Place, places, places_in_condition, places_in_query, replaced};
 pub(crate) use names::truncated as truncated_name;
@@ -139,6 +141,8 @@ fn carried_out<'a>(statement: &'a Ddl, definition: &'a mut Definition<'_>) -> Ca
         Ddl::OwnedBy(command) => Box::pin(definition.owned_by(command)),
         Ddl::Owner { owned, role } => Box::pin(definition.change_owner(owned, role)),
         Ddl::TableOf(table) => Box::pin(definition.create_table_of(table)),
+        Ddl::Materialized(create) => Box::pin(definition.create_materialized(create)),
+        Ddl::Refresh(refresh) => Box::pin(definition.refresh(refresh)),
         Ddl::Comment(comment) => Box::pin(definition.comment(comment)),
         Ddl::View(command) => Box::pin(definition.view_command(command)),
         Ddl::Type(command) => Box::pin(definition.type_command(command)),
@@ -266,6 +270,18 @@ impl Definition<'_> {
             .table_by_name(&schema, &relation)
             .cloned()
             .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a table")))
+    }
+
+    /// As [`Self::find_table`], without materialized views.
+    fn find_plain_table(&self, parts: &[String]) -> Result<Arc<Table>> {
+        let table = self.find_table(parts)?;
+        match table.is_materialized() {
+            false => Ok(table),
+            true => {
+                let message = format!("\"{}\" is not a table", table.name);
+                Err(SqlError::new("42809", message))
+            }
+        }
     }
 }
 

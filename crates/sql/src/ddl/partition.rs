@@ -283,7 +283,7 @@ impl Definition<'_> {
             let message = format!("table \"{}\" is not partitioned", parent.name);
             return Err(SqlError::new("42809", message));
         }
-        let table = self.find_table(&attached.table)?;
+        let table = self.find_plain_table(&attached.table)?;
         self.lock_whole(&table).await?;
         let table = self.current(table.oid)?;
         if table.partition_of.is_some() {

@@ -131,8 +131,8 @@ impl Definition<'_> {
             "Drop the view, change the column, and create the view again.",
         )
         .with_detail(format!(
-            "rule _RETURN on view {} depends on column \"{}\"",
-            quote_ident(&view.name),
+            "rule _RETURN on {} depends on column \"{}\"",
+            self.described(&self.catalog(), view.oid),
             table.columns[column].name
         )))
     }

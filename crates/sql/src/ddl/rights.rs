@@ -150,7 +150,7 @@ fn owns_table(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Resu
         actor.owns(&Object::Table(oid)) || (to_drop && owns_schema(actor, catalog, &table.schema));
     match owns {
         true => Ok(()),
-        false => Err(not_owner("table", &table.name)),
+        false => Err(not_owner(table.kind(), &table.name)),
     }
 }
 

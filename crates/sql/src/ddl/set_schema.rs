@@ -23,6 +23,7 @@ impl Definition<'_> {
                 Ok(match kind {
                     MovedRelation::Table => "ALTER TABLE",
                     MovedRelation::View => "ALTER VIEW",
+                    MovedRelation::Materialized => "ALTER MATERIALIZED VIEW",
                     MovedRelation::Sequence => "ALTER SEQUENCE",
                 })
             }
@@ -62,6 +63,10 @@ impl Definition<'_> {
         if let Some(table) = catalog.table_by_name(&schema, &relation) {
             return match kind {
                 MovedRelation::Table => self.move_table(table, &of.schema).await,
+                MovedRelation::Materialized if table.is_materialized() => {
+                    self.move_table(table, &of.schema).await
+                }
+                MovedRelation::Materialized => is_not("materialized view"),
                 MovedRelation::View => is_not("view"),
                 MovedRelation::Sequence => is_not("sequence"),
             };
@@ -69,6 +74,7 @@ impl Definition<'_> {
         if let Some(view) = catalog.view_by_name(&schema, &relation) {
             return match kind {
                 MovedRelation::Sequence => is_not("sequence"),
+                MovedRelation::Materialized => is_not("materialized view"),
                 MovedRelation::Table | MovedRelation::View => {
                     self.move_view(view, &of.schema).await
                 }
@@ -77,6 +83,7 @@ impl Definition<'_> {
         if let Some(sequence) = catalog.sequence_by_name(&schema, &relation) {
             return match kind {
                 MovedRelation::View => is_not("view"),
+                MovedRelation::Materialized => is_not("materialized view"),
                 MovedRelation::Table | MovedRelation::Sequence => {
                     self.move_sequence(sequence, &of.schema).await
                 }
@@ -114,7 +121,7 @@ impl Definition<'_> {
 
     async fn move_table(&mut self, table: &Arc<Table>, schema: &str) -> Result<()> {
         if !self.actor()?.owns(&Object::Table(table.oid)) {
-            return Err(not_owner("table", &table.name));
+            return Err(not_owner(table.kind(), &table.name));
         }
         let Some(schema) = self.new_home(schema, &table.schema)?.map(str::to_owned) else {
             return Ok(());

@@ -46,6 +46,11 @@ impl Definition<'_> {
             return Err(of_view(create, &view.name));
         }
         let table = self.find_table(&create.table)?;
+        if table.is_materialized() {
+            let message = format!("relation \"{}\" cannot have triggers", table.name);
+            let why = "This operation is not supported for materialized views.";
+            return Err(SqlError::new("42809", message).with_detail(why));
+        }
         let actor = self.actor()?;
         actor.need_table(&self.catalog(), &table, Privileges::TRIGGER)?;
         let function = self.trigger_function(&create.function)?;

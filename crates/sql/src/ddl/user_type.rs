@@ -434,7 +434,9 @@ impl Definition<'_> {
     fn hanging_on(&self, def: &TypeDef) -> Result<Vec<Hanging>> {
         let catalog = self.catalog();
         let mut hanging = Vec::new();
-        for table in catalog.tables.values() {
+        // A materialized view goes as a whole, as views do.
+        let tables = catalog.tables.values();
+        for table in tables.filter(|table| !table.is_materialized()) {
             let names_it = |text: &str| {
                 let path = path_within(&table.schema, self.search_path);
                 Ok::<_, SqlError>(types_in(text, &catalog, &path)?.contains(&def.oid))
@@ -506,12 +508,17 @@ impl Definition<'_> {
                 }
             }
         }
-        for view in catalog.views.values() {
+        for view in catalog.all_views() {
             let of_it = |oid: u32| oid == def.oid || oid == def.array();
             if view.columns.iter().any(|column| of_it(column.type_oid))
                 || view.types.iter().any(|named| of_it(named.oid))
             {
-                hanging.push(Hanging::View(view.oid, view.name.clone()));
+                let kind = match catalog.views.contains_key(&view.oid) {
+                    true => "view",
+                    false => "materialized view",
+                };
+                let described = format!("{kind} {}", quote_ident(&view.name));
+                hanging.push(Hanging::View(view.oid, described));
             }
         }
         Ok(hanging)
@@ -548,7 +555,7 @@ fn described(one: &Hanging) -> String {
                 quote_ident(&composite.name)
             )
         }
-        Hanging::View(_, name) => format!("view {}", quote_ident(name)),
+        Hanging::View(_, described) => described.clone(),
         Hanging::Domain(domain) => format!("type {}", quote_ident(&domain.name)),
     }
 }

@@ -93,7 +93,7 @@ impl Definition<'_> {
     }
 
     /// Whether a query reads what goes with the session.
-    fn reads_temporary(&self, query: &ViewQuery) -> bool {
+    pub(super) fn reads_temporary(&self, query: &ViewQuery) -> bool {
         let catalog = self.catalog();
         query.reads.iter().any(|read| {
             let table = catalog.table(read.oid).map(|table| &table.schema);
@@ -128,7 +128,7 @@ impl Definition<'_> {
 
     /// The query, analysed, with the tables that it reads locked as reading them does: what
     /// it means is what it means then.
-    async fn view_query(&mut self, create: &CreateView) -> Result<ViewQuery> {
+    pub(super) async fn view_query(&mut self, create: &CreateView) -> Result<ViewQuery> {
         loop {
             let catalog = self.catalog();
             let query = view_query(self, &catalog, create)?;

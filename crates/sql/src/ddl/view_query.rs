@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead, ViewType};
-use thermocline_query::analyze::view_obstacle;
+use thermocline_query::analyze::{OF_NO_TABLE, view_obstacle};
 use thermocline_query::tree::{ExprKind, Query, RelationKind, Target};
 
 use super::Definition;
@@ -87,20 +87,28 @@ pub(super) fn view_query(
             modifier: column.modifier,
         });
     }
-    let obstacle = view_obstacle(query);
+    let obstacle = obstacle_of(query, catalog);
     Ok(ViewQuery {
         columns,
         reads: view.reads,
         types: view.types,
         obstacle: obstacle.map(str::to_owned),
-        unchecked: unchecked(query),
+        unchecked: unchecked(query, catalog),
+    })
+}
+
+/// Why a view of a query takes no changes, in PostgreSQL's words.
+fn obstacle_of(query: &Query, catalog: &Catalog) -> Option<&'static str> {
+    view_obstacle(query).or_else(|| match query.relations.first()?.kind {
+        RelationKind::Table(oid) if catalog.table(oid)?.is_materialized() => Some(OF_NO_TABLE),
+        _ => None,
     })
 }
 
 /// Why a view of a query cannot be WITH CHECK OPTION.
-fn unchecked(query: &Query) -> Option<SqlError> {
+fn unchecked(query: &Query, catalog: &Catalog) -> Option<SqlError> {
     const ONLY: &str = "WITH CHECK OPTION is supported only on automatically updatable views";
-    if let Some(obstacle) = view_obstacle(query) {
+    if let Some(obstacle) = obstacle_of(query, catalog) {
         return Some(SqlError::unsupported(ONLY, obstacle));
     }
     let is_column = |target: &Target| matches!(target.expr.kind, ExprKind::Column { .. });

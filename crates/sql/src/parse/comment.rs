@@ -13,6 +13,7 @@ pub(super) fn comment(statement: &CommentStmt) -> Result<Statement> {
     let object = match statement.objtype {
         ObjectType::OBJECT_TABLE => relation("table", name),
         ObjectType::OBJECT_VIEW => relation("view", name),
+        ObjectType::OBJECT_MATVIEW => relation("materialized view", name),
         ObjectType::OBJECT_INDEX => relation("index", name),
         ObjectType::OBJECT_SEQUENCE => relation("sequence", name),
         ObjectType::OBJECT_COLUMN => {

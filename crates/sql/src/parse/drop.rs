@@ -6,7 +6,7 @@ use super::comment::kind_of;
 use super::domain::{AlterDomain, DomainCommand};
 use super::role::RoleCommand;
 use super::statement::{AlterSequence, Ddl, Drop, Dropped, Missing, Statement};
-use super::table::{AlterOperation, altered};
+use super::table::{AlterOperation, altered, materialized};
 use super::user_type::{AlterType, TypeCommand};
 use super::view::{AlterView, ViewCommand};
 use super::{extension, function, node, trigger, user_type};
@@ -19,6 +19,7 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
     let kind = match statement.remove_type {
         ObjectType::OBJECT_TABLE => Dropped::Table,
         ObjectType::OBJECT_VIEW => Dropped::View,
+        ObjectType::OBJECT_MATVIEW => Dropped::Materialized,
         ObjectType::OBJECT_INDEX => Dropped::Index,
         ObjectType::OBJECT_SEQUENCE => Dropped::Sequence,
         ObjectType::OBJECT_SCHEMA => Dropped::Schema,
@@ -72,7 +73,6 @@ fn missing(kind: ObjectType::Type) -> Option<Missing> {
         Type::OBJECT_FDW => ("DROP FOREIGN DATA WRAPPER", "foreign-data wrapper"),
         Type::OBJECT_FOREIGN_SERVER => ("DROP SERVER", "server"),
         Type::OBJECT_FOREIGN_TABLE => ("DROP FOREIGN TABLE", "foreign table"),
-        Type::OBJECT_MATVIEW => ("DROP MATERIALIZED VIEW", "materialized view"),
         Type::OBJECT_POLICY => ("DROP POLICY", "policy"),
         Type::OBJECT_PUBLICATION => ("DROP PUBLICATION", "publication"),
         Type::OBJECT_RULE => ("DROP RULE", "rule"),
@@ -82,7 +82,7 @@ fn missing(kind: ObjectType::Type) -> Option<Missing> {
     Some(Missing {
         tag,
         name,
-        is_relation: matches!(kind, Type::OBJECT_FOREIGN_TABLE | Type::OBJECT_MATVIEW),
+        is_relation: kind == Type::OBJECT_FOREIGN_TABLE,
         of_table: matches!(kind, Type::OBJECT_POLICY | Type::OBJECT_RULE),
     })
 }
@@ -94,6 +94,7 @@ pub(super) fn rename(statement: &RenameStmt) -> Result<Statement> {
     let object = || node::name(statement.object());
     let if_exists = statement.missing_ok;
     let table = |operation| altered(relation(), if_exists, vec![operation]);
+    let materialized = |operation| materialized(table(operation));
     let view = |change| {
         Statement::Ddl(Ddl::View(ViewCommand::Alter {
             name: relation(),
@@ -104,9 +105,11 @@ pub(super) fn rename(statement: &RenameStmt) -> Result<Statement> {
     Ok(match statement.rename_type {
         ObjectType::OBJECT_TABLE => table(AlterOperation::Rename(to)),
         ObjectType::OBJECT_VIEW => view(AlterView::Rename(to)),
+        ObjectType::OBJECT_MATVIEW => materialized(AlterOperation::Rename(to)),
         ObjectType::OBJECT_COLUMN => match statement.relation_type {
             ObjectType::OBJECT_TABLE => table(AlterOperation::RenameColumn { from, to }),
             ObjectType::OBJECT_VIEW => view(AlterView::RenameColumn(from, to)),
+            ObjectType::OBJECT_MATVIEW => materialized(AlterOperation::RenameColumn { from, to }),
             other => return Err(refused(other)),
         },
         ObjectType::OBJECT_TABLESPACE => super::tablespace::rename(statement),

@@ -26,6 +26,7 @@ pub(crate) mod grant;
 pub(crate) mod index;
 mod lock;
 mod maintenance;
+pub(crate) mod materialized;
 mod node;
 mod own;
 mod part;

@@ -27,6 +27,11 @@ pub(super) fn is_temporary(relation: Option<&RangeVar>) -> bool {
     relation.is_some_and(|relation| relation.relpersistence as u8 == b't')
 }
 
+/// Whether a new relation is UNLOGGED.
+pub(super) fn is_unlogged(relation: Option<&RangeVar>) -> bool {
+    relation.is_some_and(|relation| relation.relpersistence as u8 == b'u')
+}
+
 /// The strings of a list.
 pub(super) fn strings(list: &NodeList) -> Vec<String> {
     list.iter().filter_map(string).collect()

@@ -7,8 +7,8 @@ use thermocline_query::parse::Parsed;
 use super::statement::{Dropped, Statement};
 use super::{
     comment, constraint, copy, cursor, domain, drop, execute, explain, extension, function, grant,
-    index, lock, maintenance, query, refused, role, schema, sequence, setting, table, table_as,
-    tablespace, transaction, trigger, user_type, view,
+    index, lock, maintenance, materialized, query, refused, role, schema, sequence, setting, table,
+    table_as, tablespace, transaction, trigger, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -81,10 +81,11 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::AlterSeqStmt(of) => sequence::alter(of, text)?,
         Node::ViewStmt(of) => view::create(of, text)?,
         Node::CreateTableAsStmt(of) => table_as::create(of, text)?,
+        Node::RefreshMatViewStmt(of) => materialized::refresh(of)?,
         Node::CreateStmt(of) => table::create(of, text)?,
         Node::AlterTableStmt(of) => match of.objtype {
             ObjectType::OBJECT_TYPE => user_type::alter_composite(of)?,
-            ObjectType::OBJECT_TABLE => table::alter(of, text)?,
+            ObjectType::OBJECT_TABLE | ObjectType::OBJECT_MATVIEW => table::alter(of, text)?,
             _ => grant::alter_other(of)?,
         },
         Node::IndexStmt(of) => index::create_index(of)?,

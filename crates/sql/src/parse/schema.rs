@@ -53,6 +53,8 @@ pub enum MovedRelation {
     Table,
     /// A view.
     View,
+    /// A materialized view.
+    Materialized,
     /// A sequence.
     Sequence,
 }
@@ -66,6 +68,7 @@ pub(super) fn set_schema(statement: &AlterObjectSchemaStmt) -> Result<Statement>
     let moved = match statement.object_type {
         ObjectType::OBJECT_TABLE => relation(MovedRelation::Table),
         ObjectType::OBJECT_VIEW => relation(MovedRelation::View),
+        ObjectType::OBJECT_MATVIEW => relation(MovedRelation::Materialized),
         ObjectType::OBJECT_SEQUENCE => relation(MovedRelation::Sequence),
         ObjectType::OBJECT_FUNCTION => routine('f')?,
         ObjectType::OBJECT_PROCEDURE => routine('p')?,

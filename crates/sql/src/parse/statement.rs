@@ -15,6 +15,7 @@ use super::domain::DomainCommand;
 use super::function::FunctionCommand;
 use super::grant::{DefaultPrivileges, GrantCommand, Owned, OwnedBy};
 use super::index::CreateIndex;
+use super::materialized::{CreateMaterialized, Refresh};
 use super::residence::ResidenceCommand;
 use super::role::RoleCommand;
 use super::schema::{CreateSchema, SetSchema};
@@ -435,6 +436,10 @@ pub enum Ddl {
     Comment(Comment),
     /// A table whose columns' types are known.
     TableOf(TableOf),
+    /// CREATE MATERIALIZED VIEW
+    Materialized(Box<CreateMaterialized>),
+    /// REFRESH MATERIALIZED VIEW
+    Refresh(Refresh),
     /// ALTER TABLE
     AlterTable(AlterTable),
     /// CREATE INDEX
@@ -485,6 +490,8 @@ pub enum Dropped {
     Table,
     /// A view.
     View,
+    /// A materialized view.
+    Materialized,
     /// An index.
     Index,
     /// A sequence.
@@ -517,6 +524,7 @@ impl Dropped {
         match self {
             Self::Table => "DROP TABLE",
             Self::View => "DROP VIEW",
+            Self::Materialized => "DROP MATERIALIZED VIEW",
             Self::Index => "DROP INDEX",
             Self::Sequence => "DROP SEQUENCE",
             Self::Schema => "DROP SCHEMA",
@@ -531,6 +539,7 @@ impl Dropped {
         match self {
             Self::Table => "table",
             Self::View => "view",
+            Self::Materialized => "materialized view",
             Self::Index => "index",
             Self::Sequence => "sequence",
             Self::Schema => "schema",

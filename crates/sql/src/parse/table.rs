@@ -4,8 +4,8 @@
 use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, CreateStmt, OnCommitAction,
-    TableLikeClause, TableLikeOption, TruncateStmt,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, CreateStmt, ObjectType,
+    OnCommitAction, TableLikeClause, TableLikeOption, TruncateStmt,
 };
 use thermocline_engine::catalog::Residence;
 use thermocline_query::parse::written;
@@ -95,6 +95,8 @@ pub struct AlterTable {
     pub if_exists: bool,
     /// ONLY: its partitions are left alone.
     pub only: bool,
+    /// It is to be a materialized view.
+    pub materialized: bool,
     /// What is done, in order.
     pub operations: Vec<AlterOperation>,
 }
@@ -385,12 +387,17 @@ pub(super) fn alter(statement: &AlterTableStmt, text: &str) -> Result<Statement>
         Node::AlterTableCmd(change) => Some(operation(change, text)),
         _ => None,
     });
-    Ok(Statement::Ddl(Ddl::AlterTable(AlterTable {
+    let altered = Statement::Ddl(Ddl::AlterTable(AlterTable {
         name: node::relation(statement.relation()),
         if_exists: statement.missing_ok,
         only: statement.relation().is_some_and(|relation| !relation.inh),
+        materialized: false,
         operations: operations.collect::<Result<_>>()?,
-    })))
+    }));
+    Ok(match statement.objtype {
+        ObjectType::OBJECT_MATVIEW => materialized(altered),
+        _ => altered,
+    })
 }
 
 /// ALTER TABLE with these operations.
@@ -403,8 +410,17 @@ pub(super) fn altered(
         name,
         if_exists,
         only: false,
+        materialized: false,
         operations,
     }))
+}
+
+/// ALTER MATERIALIZED VIEW, as what ALTER TABLE would be.
+pub(super) fn materialized(mut altered: Statement) -> Statement {
+    if let Statement::Ddl(Ddl::AlterTable(alter)) = &mut altered {
+        alter.materialized = true;
+    }
+    altered
 }
 
 fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {

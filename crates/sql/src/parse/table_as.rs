@@ -5,7 +5,7 @@ use pg_raw_parse::nodes::{CreateTableAsStmt, IntoClause, ObjectType, SelectStmt}
 
 use super::statement::{Argument, Life, Statement};
 use super::table::on_commit;
-use super::{characters, execute, node, part};
+use super::{characters, execute, materialized, node, part};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE AS or SELECT INTO.
@@ -31,10 +31,7 @@ pub struct TableAs {
 
 pub(super) fn create(statement: &CreateTableAsStmt, text: &str) -> Result<Statement> {
     if statement.objtype != ObjectType::OBJECT_TABLE {
-        return Err(SqlError::unsupported(
-            "materialized views are not supported",
-            "Use a view, or CREATE TABLE AS.",
-        ));
+        return materialized::create(statement, text);
     }
     let missing = || SqlError::internal("CREATE TABLE AS without its query");
     let into = statement.into().ok_or_else(missing)?;
@@ -44,12 +41,7 @@ pub(super) fn create(statement: &CreateTableAsStmt, text: &str) -> Result<Statem
             "Create the table first, then INSERT ... SELECT.",
         ));
     }
-    let (start, query) = part::behind(text, "as").ok_or_else(missing)?;
-    let query = match into.skip_data {
-        true => part::without_end(query, &["with", "no", "data"]),
-        false => part::without_end(query, &["with", "data"]),
-    }
-    .unwrap_or(query);
+    let (start, query) = materialized::query_of(into, text).ok_or_else(missing)?;
     let execute = match statement.query() {
         Node::ExecuteStmt(execute) => Some(execute::named(execute)?),
         _ => None,

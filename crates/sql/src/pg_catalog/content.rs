@@ -87,6 +87,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_sequence" => classes::sequences(relation, session),
         "pg_sequences" => classes::sequence_view(relation, session),
         "pg_views" => classes::views(relation, session),
+        "pg_matviews" => classes::materialized_views(relation, session),
         "pg_tables" => classes::tables(relation, session),
         "pg_indexes" => classes::indexes(relation, session),
         "pg_attribute" => columns::attributes(relation, session),

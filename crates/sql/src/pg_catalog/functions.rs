@@ -221,9 +221,9 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
                 Some(Datum::Text(_)) => {
                     let oid = by_name()
                         .ok_or_else(|| SqlError::undefined_table(text(0).unwrap_or_default()))?;
-                    session.catalog.views.get(&oid)
+                    session.catalog.view_of(oid)
                 }
-                _ => oid(0).and_then(|oid| session.catalog.views.get(&oid)),
+                _ => oid(0).and_then(|oid| session.catalog.view_of(oid)),
             };
             named(view.map(|view| view_definition(session, view)))
         }
@@ -297,7 +297,10 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         },
         "pg_relation_is_publishable" => match oid(0) {
             None => Datum::Null,
-            Some(oid) => Datum::Bool(session.catalog.table(oid).is_some()),
+            Some(oid) => {
+                let table = session.catalog.table(oid);
+                Datum::Bool(table.is_some_and(|table| !table.is_materialized()))
+            }
         },
         "pg_is_in_recovery" => Datum::Bool(false),
         "pg_my_temp_schema" => Datum::oid(session.temporary_schema().unwrap_or(0)),

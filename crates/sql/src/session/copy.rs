@@ -91,9 +91,12 @@ impl Session {
         not_others(&schema, &search_path)?;
         let table = catalog.table_by_name(&schema, &relation).cloned();
         let table = table.ok_or_else(|| match catalog.view_by_name(&schema, &relation) {
-            Some(view) => of_view(&view.name, needs),
+            Some(view) => of_view("view", &view.name, needs),
             None => missing(),
         })?;
+        if table.is_materialized() {
+            return Err(of_view(table.kind(), &table.name, needs));
+        }
         let role = self.context.settings(|settings| settings.role());
         let actor = Actor::named(&role, &catalog)?;
         actor.need_some_column(&catalog, &table, needs)?;
@@ -552,11 +555,13 @@ fn end_copy_out(options: &CopyOptions, rows: &RowWriter, client: &mut Client) ->
 
 /// 42809: a view is no table to copy.
 #[cold]
-fn of_view(name: &str, needs: Privileges) -> SqlError {
-    match needs {
-        Privileges::INSERT => SqlError::new("42809", format!("cannot copy to view \"{name}\""))
+fn of_view(kind: &str, name: &str, needs: Privileges) -> SqlError {
+    let refused =
+        |way: &str| SqlError::new("42809", format!("cannot copy {way} {kind} \"{name}\""));
+    match (needs, kind) {
+        (Privileges::INSERT, "view") => refused("to")
             .with_hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."),
-        _ => SqlError::new("42809", format!("cannot copy from view \"{name}\""))
-            .with_hint("Try the COPY (SELECT ...) TO variant."),
+        (Privileges::INSERT, _) => refused("to"),
+        _ => refused("from").with_hint("Try the COPY (SELECT ...) TO variant."),
     }
 }

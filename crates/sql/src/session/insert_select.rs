@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// Stores some rows.
-    async fn store_found(
+    pub(super) async fn store_found(
         &mut self,
         batch: &[Vec<Value>],
         target: &InsertTarget,

@@ -37,7 +37,8 @@ impl Session {
                 let Some((schema, relation)) = find_relation(&catalog, &search_path, name) else {
                     break false;
                 };
-                let Some(table) = catalog.table_by_name(&schema, &relation).cloned() else {
+                let table = catalog.table_by_name(&schema, &relation).cloned();
+                let Some(table) = table.filter(|table| !table.is_materialized()) else {
                     return Err(SqlError::new(
                         "42809",
                         format!("cannot lock relation \"{relation}\""),
@@ -90,6 +91,6 @@ fn check_rights(actor: &Actor, table: &Table, mode: LockMode) -> Result<()> {
     let has = actor.authority().privileges(actor.role(), &object);
     match actor.is_superuser() || !(has & one_of).is_empty() {
         true => Ok(()),
-        false => Err(denied("table", &table.name)),
+        false => Err(denied(table.kind(), &table.name)),
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
+use thermocline_engine::authority::Object;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::analyze::Variables;
 use thermocline_query::parse::{Parsed, parse};
@@ -36,6 +37,10 @@ pub(super) struct Lookup<'a> {
     pub(super) scope: Option<&'a Scope<'a>>,
     /// The statement is the query that a CALL stands for.
     pub(super) is_call: bool,
+    /// The materialized view whose REFRESH the statement is of.
+    pub(super) refreshes: Option<u32>,
+    /// The statement does not run.
+    pub(super) only_planned: bool,
 }
 
 /// A query and its text.
@@ -180,6 +185,8 @@ impl Lookup<'_> {
             variables: self.variables(),
             takes_calls,
             is_call: self.is_call,
+            refreshes: self.refreshes,
+            only_planned: self.only_planned,
         };
         let (catalog, db) = (&self.catalog, self.db);
         analysis::bind_statement(statement, text, declared, (catalog, db, facts), around)
@@ -201,8 +208,16 @@ impl Lookup<'_> {
                 settings.role(),
             )
         });
+        let actor = match self.refreshes {
+            // Whoever refreshes a view, its owner reads.
+            Some(view) => {
+                let owner = self.catalog.authority.owner(&Object::Table(view));
+                Actor::numbered(owner, &self.catalog)?
+            }
+            None => Actor::named(&role, &self.catalog)?,
+        };
         Ok(SessionFacts {
-            actor: Actor::named(&role, &self.catalog)?,
+            actor,
             session_user: context.session_user(),
             database: context.database.clone(),
             search_path: search_path.to_vec(),

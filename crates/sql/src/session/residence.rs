@@ -46,6 +46,7 @@ impl Session {
         let is_there = |column: &usize| table.def.columns[*column].residence == command.to;
         if !columns.iter().all(is_there) {
             let alter = AlterTable {
+                materialized: false,
                 name: name.clone(),
                 only: false,
                 if_exists: false,

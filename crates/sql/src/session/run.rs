@@ -141,6 +141,8 @@ impl Session {
             context: &self.context,
             scope: None,
             is_call: false,
+            refreshes: None,
+            only_planned: false,
         }
     }
 

@@ -11,7 +11,7 @@ use thermocline_values::types::DataType;
 use thermocline_values::value::ValueRef;
 
 use super::prepared::Prepared;
-use super::run::Run;
+use super::run::{Run, counted};
 use super::transaction::Block;
 use super::triggers::Does;
 use super::{Client, Session};
@@ -206,7 +206,13 @@ impl Session {
             Statement::Residence(command) => self.residence(command, client).await?,
             Statement::Explain(explain) => return self.explain(explain, run, client).await,
             Statement::TableAs(create) => return self.table_as(create, client).await,
-            Statement::Ddl(ddl) => self.define(ddl, client).await?,
+            Statement::Ddl(ddl) => match self.define(ddl, client).await? {
+                ddl::MADE => {
+                    counted(client, b"SELECT ", self.rows_processed);
+                    return Ok(());
+                }
+                tag => tag,
+            },
         };
         messages::command_complete(&mut client.out, tag);
         Ok(())
@@ -525,6 +531,9 @@ impl Session {
         }
         let tag = match statement {
             Ddl::Truncate(_) => Box::pin(self.truncate(statement, client)).await?,
+            Ddl::Materialized(_) | Ddl::Refresh(_) => {
+                Box::pin(self.materialized(statement, own, client)).await?
+            }
             _ => Box::pin(self.carry_out(statement, None, client)).await?.0,
         };
         if own {
@@ -551,7 +560,7 @@ impl Session {
     }
 
     /// Carries out a definition; or only looks at which tables it empties.
-    async fn carry_out(
+    pub(super) async fn carry_out(
         &mut self,
         statement: &Ddl,
         truncates: Option<Vec<Arc<Table>>>,

@@ -68,6 +68,10 @@ impl Planner<'_> {
 
     fn may_lock(&self, query: &Query, relation: usize) -> Result<()> {
         match (self.context.actor, self.table_of(query, relation)) {
+            (_, Some(table)) if table.is_materialized() => {
+                let message = format!("cannot lock rows in materialized view \"{}\"", table.name);
+                Err(SqlError::new("42809", message))
+            }
             (Some(actor), Some(table)) => {
                 let needs = Privileges::SELECT | Privileges::UPDATE;
                 actor.need_some_column(self.context.catalog, &table, needs)

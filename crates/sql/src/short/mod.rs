@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{CHECK_OPTION, Catalog, Database, Identity, Table, ViewDef};
-use thermocline_query::analyze::{Analyzed, AnalyzedStatement};
+use thermocline_query::analyze::{Analyzed, AnalyzedStatement, OF_NO_TABLE};
 use thermocline_query::change::{Change, ChangeKind, Given, Source, Statement, Via};
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
@@ -222,6 +222,9 @@ impl Planner<'_> {
         let Some(table) = self.context.catalog.table(change.table).cloned() else {
             return Err(SqlError::internal("a change of a table that is not there"));
         };
+        if let (Some(via), true) = (&change.via, table.is_materialized()) {
+            return Err(shows_no_table(via, &change.kind, self.context.catalog)?);
+        }
         let context = self.context;
         let (actor, check);
         let context = match &change.via {
@@ -302,6 +305,20 @@ fn view_of<'c>(via: &Via, catalog: &'c Catalog) -> Result<&'c ViewDef> {
     let view = catalog.views.get(&via.view);
     let view = view.ok_or_else(|| SqlError::internal("a change of a view that is not there"))?;
     Ok(view)
+}
+
+/// 55000 for a change of a view that shows a materialized one.
+#[cold]
+fn shows_no_table(via: &Via, kind: &ChangeKind, catalog: &Catalog) -> Result<SqlError> {
+    let what = match kind {
+        ChangeKind::Insert(_) => "insert into",
+        ChangeKind::Delete { .. } => "delete from",
+        ChangeKind::Update { .. } | ChangeKind::Merge(_) => "update",
+    };
+    let message = format!("cannot {what} view \"{}\"", view_of(via, catalog)?.name);
+    Ok(SqlError::new("55000", message)
+        .with_detail(OF_NO_TABLE)
+        .with_hint("Change its tables, and refresh the materialized view."))
 }
 
 /// What the rows must be that come through a view WITH CHECK OPTION.

@@ -35,6 +35,7 @@ mod join_order;
 mod kept_names;
 mod like;
 mod locks;
+mod materialized_view;
 mod merge;
 mod not_valid;
 mod nulls_equal;

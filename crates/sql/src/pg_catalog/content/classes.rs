@@ -97,19 +97,19 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Float((report.hot + report.cold) as f64),
             Datum::Bool(!table.indexes.is_empty()),
             persistence(&table.schema),
-            Datum::text(if table.partitioned.is_some() {
-                "p"
-            } else {
-                "r"
+            Datum::text(match table.partitioned {
+                Some(_) => "p",
+                None if table.is_materialized() => "m",
+                None => "r",
             }),
             Datum::Int(table.columns.len() as i64),
             Datum::Int(table.checks.len() as i64),
-            Datum::Bool(true),
+            Datum::Bool(table.is_populated()),
             Datum::text("d"),
             Datum::oid(table.storage),
             reloptions(table.options.iter()),
             session.acl(&Object::Table(table.oid)),
-            Datum::Bool(false),
+            Datum::Bool(table.is_materialized()),
         ]);
         if let Some(place) = relation.column("relhastriggers") {
             row[place] = Datum::Bool(has_triggers(table));
@@ -369,7 +369,8 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             tablespace.map_or(Datum::Null, |def| Datum::text(&def.name)),
         ])
     };
-    let ours = session.catalog.tables.values().map(|table| {
+    let ours = session.catalog.tables.values();
+    let ours = ours.filter(|table| !table.is_materialized()).map(|table| {
         let object = Object::Table(table.oid);
         row(
             &table.schema,
@@ -411,6 +412,37 @@ pub(super) fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             ])
         })
         .collect()
+}
+
+/// `pg_matviews`
+pub(super) fn materialized_views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "schemaname",
+            "matviewname",
+            "matviewowner",
+            "tablespace",
+            "hasindexes",
+            "ispopulated",
+            "definition",
+        ],
+    );
+    let tables = session.catalog.tables.values();
+    let views = tables.filter_map(|table| Some((table, table.view()?)));
+    let rows = views.map(|(table, view)| {
+        let tablespace = session.catalog.tablespaces.get(&table.tablespace);
+        filler.row([
+            Datum::text(&table.schema),
+            Datum::text(&table.name),
+            session.owner(&Object::Table(table.oid)).1,
+            tablespace.map_or(Datum::Null, |def| Datum::text(&def.name)),
+            Datum::Bool(!table.indexes.is_empty()),
+            Datum::Bool(table.is_populated()),
+            Datum::text(view_definition(session, view)),
+        ])
+    });
+    rows.collect()
 }
 
 pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {

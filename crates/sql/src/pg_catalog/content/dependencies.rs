@@ -73,7 +73,7 @@ pub(super) fn dependencies(relation: &Relation, session: &SystemSession) -> Vec<
     found.sequences();
     found.types();
     found.functions();
-    for view in session.catalog.views.values() {
+    for view in session.catalog.all_views() {
         found.view(view);
     }
     let rows = found.rows.into_iter().map(|(of, on, kind)| {
@@ -103,7 +103,7 @@ pub(super) fn rules(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             "is_instead",
         ],
     );
-    let views = session.catalog.views.values();
+    let views = session.catalog.all_views();
     let rows = views.map(|view| {
         filler.row([
             Datum::oid(rule_oid(view.oid)),

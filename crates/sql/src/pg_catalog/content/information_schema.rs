@@ -104,7 +104,7 @@ fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .catalog
         .tables
         .values()
-        .filter(|table| !session.is_others(&table.schema))
+        .filter(|table| !session.is_others(&table.schema) && !table.is_materialized())
         .map(|table| {
             let kind = match is_temporary(&table.schema) {
                 true => "LOCAL TEMPORARY",
@@ -278,7 +278,8 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     };
     let mut rows = Vec::new();
     let tables = session.catalog.tables.values();
-    for table in tables.filter(|table| !session.is_others(&table.schema)) {
+    let shown = tables.filter(|table| !session.is_others(&table.schema));
+    for table in shown.filter(|table| !table.is_materialized()) {
         for (place, column) in table.live_columns() {
             let shown = default_shown(session, table, place);
             let shown = shown.filter(|_| column.identity.is_none());

@@ -116,7 +116,8 @@ pub(super) fn of_tables(
             ]));
         });
     };
-    for table in session.catalog.tables.values() {
+    let tables = session.catalog.tables.values();
+    for table in tables.filter(|table| !table.is_materialized()) {
         let object = Object::Table(table.oid);
         let (grants, owner) = (authority.grants(&object), authority.owner(&object));
         let all = object.all_privileges();
@@ -164,7 +165,8 @@ pub(super) fn of_columns(
     let shown = Shown::new(session, with_public);
     let authority = &session.catalog.authority;
     let mut rows = Vec::new();
-    for table in session.catalog.tables.values() {
+    let tables = session.catalog.tables.values();
+    for table in tables.filter(|table| !table.is_materialized()) {
         let object = Object::Table(table.oid);
         let (whole, owner) = (authority.grants(&object), authority.owner(&object));
         let rights = authority.rights(&object);
