@@ -79,6 +79,8 @@ pub(crate) struct Around<'a> {
     pub(crate) is_call: bool,
     /// It is of a REFRESH of this materialized view, whose query is the relation [`FRESH`].
     pub(crate) refreshes: Option<u32>,
+    /// It is only planned: nobody reads what it names.
+    pub(crate) only_planned: bool,
 }
 
 /// What a REFRESH calls the query of its view.
@@ -237,7 +239,7 @@ impl<'a> Relations<'a> {
             Meaning::Table(table) => {
                 if asks {
                     actor.need_some_column(catalog, table, Privileges::SELECT)?;
-                    if !self.flat {
+                    if !self.flat && !self.around.only_planned {
                         is_populated(table)?;
                     }
                 }
@@ -382,7 +384,10 @@ impl analyze::Catalog for Relations<'_> {
             names: Names::View(Arc::clone(def), reader),
             nested: self.nested + 1,
             flat: self.flat,
-            around: Around::default(),
+            around: Around {
+                only_planned: self.around.only_planned,
+                ..Around::default()
+            },
         }))
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Lookup<'a> {
     pub(super) is_call: bool,
     /// The materialized view whose REFRESH the statement is of.
     pub(super) refreshes: Option<u32>,
+    /// The statement does not run.
+    pub(super) only_planned: bool,
 }
 
 /// A query and its text.
@@ -184,6 +186,7 @@ impl Lookup<'_> {
             takes_calls,
             is_call: self.is_call,
             refreshes: self.refreshes,
+            only_planned: self.only_planned,
         };
         let (catalog, db) = (&self.catalog, self.db);
         analysis::bind_statement(statement, text, declared, (catalog, db, facts), around)

@@ -142,6 +142,7 @@ impl Session {
             scope: None,
             is_call: false,
             refreshes: None,
+            only_planned: false,
         }
     }
 

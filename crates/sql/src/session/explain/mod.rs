@@ -38,7 +38,14 @@ impl Session {
                     run.prepared.declared.clone(),
                 );
                 let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
-                let planned = self.plan(&prepared, query).await?;
+                let planned = match explain.analyze {
+                    true => self.plan(&prepared, query).await?,
+                    false => {
+                        let mut lookup = self.lookup();
+                        lookup.only_planned = true;
+                        crate::stack::with_room(prepared.depth, || lookup.plan(&prepared, query))?
+                    }
+                };
                 (prepared, planned, None)
             }
             Statement::Execute { name, arguments } => {
