@@ -48,6 +48,7 @@ mod policies;
 mod privileges;
 mod pull_up;
 mod query_rules;
+mod refresh;
 mod search_cycle;
 mod sequences;
 mod session_settings;
