@@ -396,19 +396,34 @@ pub struct Relation {
 /// What the column is called that has the numbers of a table's rows; nobody sees it.
 pub const ROW_NUMBER: &str = "row number";
 
+/// Likewise that which has the numbers of rows' partitions.
+pub const PARTITION_OID: &str = "partition oid";
+
 impl Relation {
     /// Gives a table the numbers of its rows (`bigint`) as a column behind its own, if it has them
     /// not yet; the column's place. No name leads to it, and no whole row has it.
     pub fn number_rows(&mut self) -> usize {
-        let last = self.columns.last();
-        if !last.is_some_and(|column| column.is_dropped() && *column.name == *ROW_NUMBER) {
-            self.columns.push(Column {
-                name: Arc::from(ROW_NUMBER),
-                oid: 0,
-                modifier: -1,
-                origin: None,
-            });
+        self.virtual_column(ROW_NUMBER)
+    }
+
+    /// Gives a partitioned table the number of each row's partition (`oid`) as a column behind those
+    /// numbers, likewise.
+    pub fn name_partitions(&mut self) -> usize {
+        self.virtual_column(ROW_NUMBER);
+        self.virtual_column(PARTITION_OID)
+    }
+
+    fn virtual_column(&mut self, name: &str) -> usize {
+        let is_it = |column: &Column| column.is_dropped() && *column.name == *name;
+        if let Some(place) = self.columns.iter().rposition(is_it) {
+            return place;
         }
+        self.columns.push(Column {
+            name: Arc::from(name),
+            oid: 0,
+            modifier: -1,
+            origin: None,
+        });
         self.columns.len() - 1
     }
 }

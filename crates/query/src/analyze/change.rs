@@ -256,6 +256,9 @@ impl Analyzer<'_> {
         let schema = (!hidden).then(|| Arc::clone(&stored.schema));
         let (place, item) = self.add_relation(relation, schema);
         self.level().keys.insert(place, stored.primary_key.clone());
+        if stored.is_partitioned {
+            self.level().partitioned.push(place);
+        }
         item
     }
 

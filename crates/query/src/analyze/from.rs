@@ -162,6 +162,9 @@ impl Analyzer<'_> {
         };
         let (place, item) = self.add_relation(relation, (!hidden).then_some(stored.schema));
         self.level().keys.insert(place, stored.primary_key);
+        if stored.is_partitioned {
+            self.level().partitioned.push(place);
+        }
         Ok((From::Relation(place), vec![item]))
     }
 
@@ -239,6 +242,7 @@ impl Analyzer<'_> {
         let right = self.member_of_from(join.rarg());
         self.level().items.truncate(before);
         let (right, mut right_items) = right?;
+        self.level().has_outer_join |= kind != JoinKind::Inner;
         for item in &right_items {
             check_unique(&left_items, item)?;
         }

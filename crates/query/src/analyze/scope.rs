@@ -79,6 +79,10 @@ pub(super) struct Level {
     pub(super) windows: Vec<Window>,
     /// The places of the primary keys' columns, by relation.
     pub(super) keys: HashMap<usize, Vec<usize>>,
+    /// The relations that are partitioned tables.
+    pub(super) partitioned: Vec<usize>,
+    /// A row of a relation may be the NULLs of an outer join.
+    pub(super) has_outer_join: bool,
     /// The arguments of each `GROUPING`.
     pub(super) groupings: Vec<Vec<Expr>>,
     pub(super) clause: Clause,
@@ -214,8 +218,9 @@ impl Analyzer<'_> {
     ) -> Result<Option<Expr>> {
         let level = self.levels.len() - 1 - up;
         let is_system = SYSTEM_COLUMNS.contains(&name);
+        let level = &mut self.levels[level];
         let relation = item.relation.filter(|_| is_system).and_then(|relation| {
-            let of = self.levels[level].relations.get_mut(relation)?;
+            let of = level.relations.get_mut(relation)?;
             Some((relation, of))
         });
         let Some((relation, of)) = relation else {
@@ -224,7 +229,18 @@ impl Analyzer<'_> {
         let RelationKind::Table(oid) = of.kind else {
             return Ok(None);
         };
+        // What is the same for all rows of a table is none of the NULLs of an outer join.
+        let differs =
+            level.partitioned.contains(&relation) || level.has_outer_join && oid >= FIRST_USER_OID;
         let mut expr = match name {
+            "tableoid" if differs => {
+                let kind = ExprKind::Column {
+                    level: up,
+                    relation,
+                    column: of.name_partitions(),
+                };
+                Expr::new(kind, ids::OID, location)
+            }
             // A row that is in no table yet has none.
             "tableoid" if oid > 0 => Expr::constant(Datum::Oid(oid), ids::OID),
             "ctid" if oid >= FIRST_USER_OID => {

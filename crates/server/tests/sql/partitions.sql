@@ -36,6 +36,12 @@ create table visit_8 partition of what for values from (1) to (2);
 create table visit_9 partition of visit_1 for values from (1) to (2);
 \set VERBOSITY default
 
+select tableoid::regclass, * from visit order by id;
+select tableoid::regclass, count(*) from visit where id > 1 group by 1 order by 2, min(id);
+select v.tableoid = 'visit_1'::regclass, w.tableoid::regclass from visit v left join visit_2 w using (id) order by v.id;
+select pg_partition_root('visit_1'), pg_partition_root('visit_1_pkey'), pg_partition_root('pg_class');
+select * from pg_partition_ancestors('visit_1'::regclass);
+
 -- Changes.
 update visit set what = 'B' where id = 2 returning *;
 update visit set what = upper(what) where at < '2024-03-01';

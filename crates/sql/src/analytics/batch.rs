@@ -18,6 +18,7 @@ use thermocline_engine::RowId;
 use thermocline_engine::catalog::{Table, TableDef};
 use thermocline_query::datum::Datum;
 use thermocline_query::serial;
+use thermocline_query::types::ids;
 use thermocline_values::types::DataType;
 use thermocline_values::value::ValueRef;
 
@@ -53,6 +54,8 @@ pub(crate) fn batch_rows(memory_limit: u64) -> usize {
 /// The name of the column behind all others, which has the rows' numbers ([`RowId`]). No column
 /// is called so: names have no NUL.
 const ROW_NUMBER: &str = "row\0";
+/// ... and that which has the table's number: of a partitioned table that of the row's partition.
+const PARTITION_OID: &str = "partition\0";
 
 /// The Arrow schema of a table, in the forms of `thermocline_analytical`; the rows' numbers are
 /// behind the columns.
@@ -62,7 +65,8 @@ pub(super) fn table_schema(table: &TableDef) -> SchemaRef {
         Field::new(&column.name, form.arrow(), true)
     });
     let number = Field::new(ROW_NUMBER, Form::of(DataType::BigInt.oid()).arrow(), true);
-    let fields: Vec<Field> = columns.chain([number]).collect();
+    let partition = Field::new(PARTITION_OID, Form::of(ids::OID).arrow(), true);
+    let fields: Vec<Field> = columns.chain([number, partition]).collect();
     Schema::new(fields).into()
 }
 
@@ -81,6 +85,8 @@ enum Builder {
     Uuid(FixedSizeBinaryBuilder),
     /// What the storage knows as bytes; the flag says that they stand so in the column, too.
     Other(bool, ColumnBuilder),
+    /// The number of a row's partition.
+    Partition(ColumnBuilder),
 }
 
 impl Builder {
@@ -195,7 +201,7 @@ impl Builder {
             }
             Self::Uuid(builder) => builder.append_null(),
             // NULL is of every form.
-            Self::Other(_, builder) => {
+            Self::Other(_, builder) | Self::Partition(builder) => {
                 let _ = builder.push(&Datum::Null);
             }
         }
@@ -214,7 +220,7 @@ impl Builder {
                 Arc::new(builder.finish())
             }
             Self::Uuid(builder) => Arc::new(builder.finish()),
-            Self::Other(_, builder) => builder.finish(),
+            Self::Other(_, builder) | Self::Partition(builder) => builder.finish(),
         }
     }
 }
@@ -256,6 +262,10 @@ impl BatchBuilder {
         let columns = columns
             .iter()
             .map(|&column| {
+                if column == table.columns.len() + 1 {
+                    let oids = ColumnBuilder::new(Form::of(ids::OID), capacity);
+                    return (column, Builder::Partition(oids));
+                }
                 let def = table.columns.get(column);
                 let data_type = def.map_or(DataType::BigInt, |def| def.data_type);
                 (column, Builder::new(&data_type, capacity, text_block))
@@ -278,11 +288,15 @@ impl BatchBuilder {
             return;
         }
         for (column, builder) in &mut self.columns {
-            let value = match *column == table.columns.len() {
+            let value = match *column >= table.columns.len() {
                 true => ValueRef::BigInt(row.number().cast_signed()),
                 false => table.value(tuple, *column),
             };
-            match builder.append(value) {
+            let appended = match builder {
+                Builder::Partition(oids) => oids.push(&Datum::Oid(table.oid)).map_err(external),
+                builder => builder.append(value),
+            };
+            match appended {
                 Ok(bytes) => self.bytes += bytes,
                 Err(error) => {
                     self.error = Some(error);

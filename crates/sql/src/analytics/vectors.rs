@@ -17,11 +17,13 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::error::Result;
 use thermocline_analytical::errors::external;
+use thermocline_analytical::form::{ColumnBuilder, Form};
 use thermocline_analytical::numeric_view::short_numeric_view;
 use thermocline_engine::GroupRows;
 use thermocline_engine::catalog::TableDef;
 use thermocline_query::datum::Datum;
 use thermocline_query::serial;
+use thermocline_query::types::ids;
 use thermocline_storage::columns::{IntegerVector, StringVector, Vector};
 use thermocline_values::types::DataType;
 
@@ -41,6 +43,7 @@ pub(super) fn batch(
     let mut arrays = Vec::with_capacity(columns.len());
     for (column, field) in columns.iter().zip(schema.fields()) {
         let array = match table.columns.get(*column) {
+            None if *column > table.columns.len() => Some(partitions(table.oid, rows)?),
             None => Some(numbers(rows)),
             Some(def) => array(&def.data_type, *column, field.data_type(), rows)?,
         };
@@ -59,6 +62,15 @@ fn numbers(rows: &GroupRows<'_>) -> ArrayRef {
     let positions = rows.positions.iter();
     let numbers = positions.map(|position| rows.row(*position).number().cast_signed());
     Arc::new(Int64Array::from_iter_values(numbers))
+}
+
+/// The number of the table, for each row.
+fn partitions(oid: u32, rows: &GroupRows<'_>) -> Result<ArrayRef> {
+    let mut oids = ColumnBuilder::new(Form::of(ids::OID), rows.positions.len());
+    for _ in rows.positions {
+        oids.push(&Datum::Oid(oid)).map_err(external)?;
+    }
+    Ok(oids.finish())
 }
 
 fn array(

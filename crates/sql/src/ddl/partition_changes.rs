@@ -111,6 +111,20 @@ impl Definition<'_> {
                 own.name, table.name
             )));
         }
+        let by = table.partitioned.iter().flat_map(|by| &by.partitions);
+        let mut links = by
+            .filter(|of| of.table == child.oid)
+            .flat_map(|of| &of.indexes);
+        if links.any(|(parent, linked)| *parent == index.oid && *linked != own.oid) {
+            let message = format!(
+                "cannot attach index \"{}\" as a partition of index \"{}\"",
+                own.name, index.name
+            );
+            return Err(SqlError::new("55000", message).with_detail(format!(
+                "Another index is already attached for partition \"{}\".",
+                child.name
+            )));
+        }
         if !is_like((&table.def, index), (&child.def, own)) {
             let message = format!(
                 "cannot attach index \"{}\" as a partition of index \"{}\"",

@@ -31,7 +31,7 @@ use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 89] = [
+const ANSWERED: [&str; 90] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -95,6 +95,7 @@ const ANSWERED: [&str; 89] = [
     "pg_opfamily_is_visible",
     "pg_options_to_table",
     "pg_partition_ancestors",
+    "pg_partition_root",
     "pg_postmaster_start_time",
     "pg_relation_is_publishable",
     "pg_relation_size",
@@ -272,8 +273,19 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         | "pg_get_statisticsobjdef"
         | "pg_get_ruledef"
         | "inet_server_addr" => Datum::Null,
-        // A relation is its own root; sets without rows.
-        "pg_partition_ancestors" | "pg_options_to_table" => Datum::Null,
+        "pg_partition_ancestors" => match oid(0) {
+            None => Datum::Null,
+            Some(oid) => {
+                let above = written_bound::ancestors(&session.catalog, oid);
+                Datum::array(above.into_iter().map(Datum::oid))
+            }
+        },
+        "pg_partition_root" => {
+            let root = oid(0).and_then(|oid| written_bound::ancestors(&session.catalog, oid).pop());
+            numbered(root)
+        }
+        // A set without rows.
+        "pg_options_to_table" => Datum::Null,
         "pg_table_is_visible" => match oid(0) {
             None => Datum::Null,
             Some(oid) => session.is_visible(oid).into(),

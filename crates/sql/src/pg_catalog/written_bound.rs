@@ -65,6 +65,37 @@ pub(crate) fn linked_indexes(catalog: &Catalog, table: &Table) -> Vec<u32> {
     links.map(|(_, own)| *own).collect()
 }
 
+/// A table or an index among partitions, and those that it is below, the nearest first; none of what
+/// is no partition and has none.
+pub(crate) fn ancestors(catalog: &Catalog, oid: u32) -> Vec<u32> {
+    let mut found = vec![oid];
+    let mut tables = catalog.tables.values();
+    let has = |table: &&std::sync::Arc<Table>| table.indexes.iter().any(|index| index.oid == oid);
+    let (mut of, mut index) = match catalog.table(oid) {
+        Some(table) => (table, None),
+        None => match tables.find(has) {
+            Some(table) => (table, Some(oid)),
+            None => return Vec::new(),
+        },
+    };
+    if of.partitioned.is_none() && of.partition_of.is_none() {
+        return Vec::new();
+    }
+    while let Some(parent) = of.partition_of.and_then(|oid| catalog.table(oid)) {
+        if let Some(own) = index {
+            let all = parent.partitioned.iter().flat_map(|by| &by.partitions);
+            let mut links = all.flat_map(|partition| &partition.indexes);
+            let Some((above, _)) = links.find(|(_, linked)| *linked == own) else {
+                break;
+            };
+            index = Some(*above);
+        }
+        found.push(index.unwrap_or(parent.oid));
+        of = parent;
+    }
+    found
+}
+
 /// The table that a table is a partition of, and what that one says of it.
 fn within<'c>(
     catalog: &'c Catalog,

@@ -152,8 +152,10 @@ impl<'a> Lowering<'a> {
                 } = expr.kind
                     && self.column(relation, column).is_none()
                 {
+                    let is_first = || self.column(relation, column.wrapping_sub(1)).is_some();
                     other = Some(match self.column(relation, 0) {
-                        Some(_) => "ctid",
+                        Some(_) if is_first() => "ctid",
+                        Some(_) => "tableoid",
                         None => "another table's column",
                     });
                 }
