@@ -34,6 +34,10 @@ use super::way;
 use crate::exec::partitions::having;
 use crate::expr::EvalContext;
 
+/// So many values of lists are kept by the scans of all partitions; with more, none looks for them in
+/// its indexes.
+const LISTED_MAX: usize = 1 << 16;
+
 /// A partition: its table's scans, or its own partitions.
 enum Below {
     Leaf(Box<SnapshotTable>),
@@ -171,6 +175,9 @@ impl TableProvider for PartitionedTable {
         Box::pin(async move {
             let mut left = Vec::new();
             self.left(filters, &mut |table| left.push(table));
+            // What all of them keep of long lists would be much.
+            let values = left.len().saturating_mul(way::listed(&self.table, filters));
+            let filters = if values > LISTED_MAX { &[] } else { filters };
             let mut scans = Vec::with_capacity(left.len());
             for table in left {
                 scans.push(table.scan(state, projection, filters, limit).await?);

@@ -245,6 +245,16 @@ pub(super) fn constant_of(value: &Datum, of: DataType) -> Option<Value> {
     suits.then_some(value)
 }
 
+/// The values of the lists that filters ask for.
+pub(super) fn listed(table: &Table, filters: &[DfExpr]) -> usize {
+    let lists = conjuncts(table, filters).into_iter();
+    let lists = lists.filter_map(|conjunct| match conjunct {
+        Expr::InList { list, .. } => Some(list.len()),
+        _ => None,
+    });
+    lists.sum()
+}
+
 /// What filters ask of a table with one index; `None`: nothing.
 pub(super) fn source_in(table: &Arc<Table>, filters: &[DfExpr]) -> Option<Source> {
     let conjuncts = conjuncts(table, filters);

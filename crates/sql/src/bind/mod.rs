@@ -22,6 +22,7 @@ pub(crate) use scalar::{default_text, domain_checks, domain_condition, next_of, 
 use thermocline_engine::{Catalog, Table};
 use thermocline_values::types::DataType;
 
+use crate::error::Result;
 use crate::output::OutputColumn;
 use crate::plan::{Check, Plan};
 use crate::privilege::Actor;
@@ -47,6 +48,8 @@ pub struct BindContext<'a> {
     pub through: Option<&'a Check>,
     /// By which styles literals are read. What is kept as text is always read in the plain ones.
     pub styles: &'a Styles,
+    /// Charges the plans over so many partitions before they are made.
+    pub partitions: Option<&'a (dyn Fn(usize) -> Result<()> + Sync)>,
 }
 
 impl<'a> BindContext<'a> {
@@ -60,6 +63,7 @@ impl<'a> BindContext<'a> {
             actor: None,
             through: None,
             styles: Styles::plain(),
+            partitions: None,
         }
     }
 
@@ -75,6 +79,14 @@ impl<'a> BindContext<'a> {
     pub fn of_kept(mut self) -> Self {
         self.styles = Styles::plain();
         self
+    }
+
+    /// Before plans over so many partitions are made.
+    ///
+    /// # Errors
+    /// 53200 where the session has no room for them.
+    pub(crate) fn charge_partitions(&self, count: usize) -> Result<()> {
+        self.partitions.map_or(Ok(()), |charge| charge(count))
     }
 
     /// Whether the short path may scan the table.

@@ -141,6 +141,7 @@ impl Routes {
             actor: None,
             ..*context
         };
+        context.charge_partitions(by.partitions.len())?;
         let catalog = context.catalog;
         let mut targets = Vec::with_capacity(by.partitions.len());
         for partition in &by.partitions {

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pg_raw_parse::Node;
 use thermocline_engine::authority::Object;
-use thermocline_engine::{Catalog, Database};
+use thermocline_engine::{Account, Catalog, ChargeKind, Database};
 use thermocline_query::analyze::Variables;
 use thermocline_query::parse::{Parsed, parse};
 use thermocline_query::tree;
@@ -25,6 +26,8 @@ use crate::privilege::Actor;
 use crate::short;
 use crate::typed::{self, TypedQuery};
 
+/// What the plan over one partition takes beside the statement's own parts, in bytes.
+const PARTITION_PLAN_BYTES: u64 = 2 << 10;
 /// The trees of shorter texts are not asked room for.
 const SMALL_TEXT_BYTES: u64 = 16 << 10;
 
@@ -33,6 +36,8 @@ pub(super) struct Lookup<'a> {
     pub(super) db: &'a Arc<Database>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) context: &'a SessionContext,
+    /// What plans over partitions are charged to.
+    pub(super) account: &'a Account,
     /// The variables of the body of PL/pgSQL that the statement stands in.
     pub(super) scope: Option<&'a Scope<'a>>,
     /// The statement is the query that a CALL stands for.
@@ -106,7 +111,11 @@ impl Lookup<'_> {
         drop(parsed);
         let actor = Actor::named(&settings.role, &self.catalog)?;
         let sizes = Sizes::of(self.db);
+        let of_partitions = Mutex::new(self.account.nothing(ChargeKind::Plan));
+        let each = PARTITION_PLAN_BYTES + footprint(place.text);
+        let charge = |count: usize| Ok(of_partitions.lock().grow(count as u64 * each)?);
         let context = BindContext {
+            partitions: Some(&charge),
             actor: Some(&actor),
             row_estimate: Some(&|table| sizes.of_table(table)),
             ..BindContext::new(&self.catalog, &settings.search_path).styled(&settings.styles)
@@ -144,6 +153,7 @@ impl Lookup<'_> {
         };
         let mut planned = whole(bound);
         planned.parameter_oids = oids;
+        planned.of_partitions = Some(of_partitions.into_inner());
         planned.sizes = sizes.taken();
         Ok(with_calls(planned, calls))
     }
@@ -254,6 +264,7 @@ impl Lookup<'_> {
             sizes: Vec::new(),
             asked: self.scope.map(Scope::asked),
             calls: None,
+            of_partitions: None,
             bound,
         }
     }

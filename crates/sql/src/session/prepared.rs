@@ -83,6 +83,8 @@ pub(super) struct Planned {
     pub(super) asked: Option<Arc<[Asked]>>,
     /// The calls that are made before it.
     pub(super) calls: Option<Arc<CallsBefore>>,
+    /// What its plans over partitions are charged.
+    pub(super) of_partitions: Option<Charge>,
 }
 
 /// A session's settings, as far as plans depend on them.

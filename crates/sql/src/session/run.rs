@@ -139,6 +139,7 @@ impl Session {
             db: &self.engine.db,
             catalog: self.transaction.catalog(&self.engine.db),
             context: &self.context,
+            account: &self.account,
             scope: None,
             is_call: false,
             refreshes: None,

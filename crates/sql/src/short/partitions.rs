@@ -41,7 +41,7 @@ impl Planner<'_> {
             condition.as_ref(),
             &mut leaves,
         )?;
-        let plans = planned(&partitions, &leaves, |leaf| {
+        let plans = planned(context, &partitions, &leaves, |leaf| {
             let (source, _) = choose(leaf, condition.clone(), &[], || false);
             plan(&inner, source).map(Some)
         })?;
@@ -85,7 +85,7 @@ impl Planner<'_> {
         if !partitions.key.is_bounded() {
             return Ok(None);
         }
-        let plans = planned(&partitions, &leaves, |leaf| {
+        let plans = planned(&self.context, &partitions, &leaves, |leaf| {
             let Ok(plan) = self.planned(query, Some(leaf), None) else {
                 return Ok(None);
             };
@@ -104,6 +104,7 @@ impl Planner<'_> {
 
 /// The plans over the leaves that are left, by their numbers; `None` where one has none.
 fn planned(
+    context: &BindContext<'_>,
     partitions: &Partitions,
     leaves: &[Arc<Table>],
     mut plan: impl FnMut(&Arc<Table>) -> Result<Option<ShortPlan>>,
@@ -114,6 +115,7 @@ fn planned(
         left(partitions, &EvalContext::none(), &mut found)?;
         wanted = Some(found);
     }
+    context.charge_partitions(wanted.as_ref().map_or(leaves.len(), Vec::len))?;
     let mut plans = Vec::with_capacity(leaves.len());
     for (number, leaf) in leaves.iter().enumerate() {
         if wanted
