@@ -48,8 +48,8 @@ pub struct BindContext<'a> {
     pub through: Option<&'a Check>,
     /// By which styles literals are read. What is kept as text is always read in the plain ones.
     pub styles: &'a Styles,
-    /// Charges the plans over so many partitions before they are made.
-    pub partitions: Option<&'a (dyn Fn(usize) -> Result<()> + Sync)>,
+    /// Charges bytes of plans over partitions before they are made.
+    pub partitions: Option<&'a (dyn Fn(u64) -> Result<()> + Sync)>,
 }
 
 impl<'a> BindContext<'a> {
@@ -81,12 +81,14 @@ impl<'a> BindContext<'a> {
         self
     }
 
-    /// Before plans over so many partitions are made.
+    /// Before plans over so many partitions are made, with expressions of so many parts in each.
     ///
     /// # Errors
     /// 53200 where the session has no room for them.
-    pub(crate) fn charge_partitions(&self, count: usize) -> Result<()> {
-        self.partitions.map_or(Ok(()), |charge| charge(count))
+    pub(crate) fn charge_partitions(&self, count: usize, parts: usize) -> Result<()> {
+        let bytes = PARTITION_PLAN_BYTES + parts as u64 * EXPRESSION_PART_BYTES;
+        self.partitions
+            .map_or(Ok(()), |charge| charge(count as u64 * bytes))
     }
 
     /// Whether the short path may scan the table.
@@ -95,6 +97,11 @@ impl<'a> BindContext<'a> {
             .is_none_or(|estimate| estimate(table) <= SMALL_TABLE_ROWS)
     }
 }
+
+/// What the plan over one partition takes beside expressions, in bytes.
+const PARTITION_PLAN_BYTES: u64 = 2 << 10;
+/// What each part of an expression takes there: in the condition, the filter and the keys.
+const EXPRESSION_PART_BYTES: u64 = 256;
 
 /// What a statement does, for its command tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

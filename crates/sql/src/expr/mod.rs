@@ -157,6 +157,13 @@ impl Expr {
     /// The constant true.
     pub const TRUE: Self = Self::Constant(Value::Boolean(true));
 
+    /// How many parts it has, itself among them.
+    pub(crate) fn parts(&self) -> usize {
+        let mut count = 0;
+        self.walk(&mut |_| count += 1);
+        count
+    }
+
     /// Calls `visit` with this expression and everything below it.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
         visit(self);

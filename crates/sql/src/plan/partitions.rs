@@ -141,7 +141,7 @@ impl Routes {
             actor: None,
             ..*context
         };
-        context.charge_partitions(by.partitions.len())?;
+        context.charge_partitions(by.partitions.len(), parts_of(target))?;
         let catalog = context.catalog;
         let mut targets = Vec::with_capacity(by.partitions.len());
         for partition in &by.partitions {
@@ -188,4 +188,17 @@ impl Routes {
         }
         Ok(Some(Arc::new(Self { targets })))
     }
+}
+
+/// How many parts the expressions have that each partition's target has a copy of.
+fn parts_of(target: &InsertTarget) -> usize {
+    let returned = target.returning.iter().flatten().map(|output| &output.expr);
+    let update = target.conflict.as_ref();
+    let update = update.and_then(|conflict| conflict.update.as_ref());
+    let assigned = update.iter().flat_map(|update| &update.assignments);
+    let filters = update.iter().filter_map(|update| update.filter.as_ref());
+    let all = returned
+        .chain(assigned.map(|(_, expr)| expr))
+        .chain(filters);
+    all.map(Expr::parts).sum()
 }

@@ -26,8 +26,6 @@ use crate::privilege::Actor;
 use crate::short;
 use crate::typed::{self, TypedQuery};
 
-/// What the plan over one partition takes beside the statement's own parts, in bytes.
-const PARTITION_PLAN_BYTES: u64 = 2 << 10;
 /// The trees of shorter texts are not asked room for.
 const SMALL_TEXT_BYTES: u64 = 16 << 10;
 
@@ -112,8 +110,7 @@ impl Lookup<'_> {
         let actor = Actor::named(&settings.role, &self.catalog)?;
         let sizes = Sizes::of(self.db);
         let of_partitions = Mutex::new(self.account.nothing(ChargeKind::Plan));
-        let each = PARTITION_PLAN_BYTES + footprint(place.text);
-        let charge = |count: usize| Ok(of_partitions.lock().grow(count as u64 * each)?);
+        let charge = |bytes: u64| Ok(of_partitions.lock().grow(bytes)?);
         let context = BindContext {
             partitions: Some(&charge),
             actor: Some(&actor),

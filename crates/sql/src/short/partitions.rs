@@ -11,7 +11,7 @@ use super::select::plain_form;
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
 use crate::exec::partitions::left;
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Expr};
 use crate::plan::{EachPlan, Partitions, Reason, ShortPlan, Source, choose};
 
 /// Why a query over several partitions is for others.
@@ -41,7 +41,8 @@ impl Planner<'_> {
             condition.as_ref(),
             &mut leaves,
         )?;
-        let plans = planned(context, &partitions, &leaves, |leaf| {
+        let parts = condition.as_ref().map_or(0, Expr::parts);
+        let plans = planned((context, parts), &partitions, &leaves, |leaf| {
             let (source, _) = choose(leaf, condition.clone(), &[], || false);
             plan(&inner, source).map(Some)
         })?;
@@ -85,7 +86,8 @@ impl Planner<'_> {
         if !partitions.key.is_bounded() {
             return Ok(None);
         }
-        let plans = planned(&self.context, &partitions, &leaves, |leaf| {
+        let parts = condition.map_or(0, Expr::parts);
+        let plans = planned((&self.context, parts), &partitions, &leaves, |leaf| {
             let Ok(plan) = self.planned(query, Some(leaf), None) else {
                 return Ok(None);
             };
@@ -104,7 +106,7 @@ impl Planner<'_> {
 
 /// The plans over the leaves that are left, by their numbers; `None` where one has none.
 fn planned(
-    context: &BindContext<'_>,
+    (context, parts): (&BindContext<'_>, usize),
     partitions: &Partitions,
     leaves: &[Arc<Table>],
     mut plan: impl FnMut(&Arc<Table>) -> Result<Option<ShortPlan>>,
@@ -115,7 +117,7 @@ fn planned(
         left(partitions, &EvalContext::none(), &mut found)?;
         wanted = Some(found);
     }
-    context.charge_partitions(wanted.as_ref().map_or(leaves.len(), Vec::len))?;
+    context.charge_partitions(wanted.as_ref().map_or(leaves.len(), Vec::len), parts)?;
     let mut plans = Vec::with_capacity(leaves.len());
     for (number, leaf) in leaves.iter().enumerate() {
         if wanted
@@ -131,6 +133,24 @@ fn planned(
         }
     }
     Ok(Some(plans))
+}
+
+/// So many parts of conditions are in the plans over all partitions; where there would be more, a
+/// query finds the rows, if they have keys.
+const PARTS_MAX: usize = 1 << 14;
+
+impl Planner<'_> {
+    /// Whether a query is to find the rows of a change with this condition, because each partition's
+    /// plan would have a copy of it.
+    pub(super) fn is_found_by_query(&self, table: &Table, condition: Option<&Expr>) -> bool {
+        let Some(by) = &table.partitioned else {
+            return false;
+        };
+        let parts = condition
+            .map_or(0, Expr::parts)
+            .saturating_mul(by.partitions.len());
+        parts > PARTS_MAX && table.indexes.iter().any(|index| index.primary)
+    }
 }
 
 /// 0A000 for what needs to name a row of a partitioned table that has no primary key.

@@ -78,7 +78,10 @@ impl Changer<'_, '_> {
             return Ok(self.of_cursor(cursor, plan));
         }
         let of_row = query.filter.iter().chain(values);
-        if !alone || !of_row.clone().all(|expr| lowering.gives(expr)) {
+        if !alone
+            || !of_row.clone().all(|expr| lowering.gives(expr))
+            || self.is_wide(&query, &lowering)?
+        {
             return self.update_by_query(query, assignments, returning);
         }
         let moves = self.changes_key(&assignments);
@@ -117,6 +120,18 @@ impl Changer<'_, '_> {
         target.returning = returning.cloned();
         target.routes = Routes::of(&self.context, &target)?;
         Ok(Some(Arc::new(target)))
+    }
+
+    /// Whether the condition is too long for plans over each partition.
+    fn is_wide(&self, query: &Query, lowering: &Lowering<'_>) -> Result<bool> {
+        if self.table.partitioned.is_none() {
+            return Ok(false);
+        }
+        let condition = query.filter.as_ref().map(|filter| lowering.row(filter));
+        let condition = condition.transpose()?;
+        Ok(self
+            .planner
+            .is_found_by_query(&self.table, condition.as_ref()))
     }
 
     /// Whether rows of a partitioned table may belong to other partitions then.
@@ -197,7 +212,10 @@ impl Changer<'_, '_> {
             };
             return Ok(self.of_cursor(cursor, ShortPlan::Delete(Arc::new(plan))));
         }
-        if !alone || !query.filter.iter().all(|expr| lowering.gives(expr)) {
+        if !alone
+            || !query.filter.iter().all(|expr| lowering.gives(expr))
+            || self.is_wide(&query, &lowering)?
+        {
             return self.delete_by_query(query, returning);
         }
         let returning = self.lifted_targets(returning, &Query::default())?;

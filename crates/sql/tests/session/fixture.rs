@@ -33,9 +33,10 @@ impl Server {
 
     /// The process dies, and the device has what was synced.
     pub fn crash(self, device: &SimulatedDevice) {
-        device.crash_losing_all();
-        // Its threads find a dead device.
+        device.halt_after(0);
+        // Its threads find a dead device, and end before it is there again.
         let _ = self.engine.database().close();
+        device.crash_losing_all();
         std::mem::forget(self);
     }
 
