@@ -48,6 +48,10 @@ fn is_kept(a: &[Datum], bits: u32) -> Result<Datum> {
         let message = "sample percentage must be between 0 and 100";
         return Err(QueryError::new("2202H", message));
     }
+    // A call by name can give this; a row of a table has a number.
+    if a[0].is_null() {
+        return Ok(Datum::Null);
+    }
     let number = a[0].as_int8().cast_unsigned() >> bits;
     let hash = mixed(number ^ mixed(a[2].as_float8().to_bits()));
     // The upper 53 bits are a number from 0 to 1, without 1.
@@ -61,4 +65,17 @@ const fn mixed(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_without_a_number_is_neither_kept_nor_left() {
+        let arguments = [Datum::Null, Datum::Float4(1.0), Datum::Float8(1.0)];
+        for bits in [0, GROUP_BITS] {
+            assert!(is_kept(&arguments, bits).expect("is an answer").is_null());
+        }
+    }
 }
