@@ -339,3 +339,13 @@ select id from dialect where id = 1 for key share;
 commit;
 select trim(both from v), trim(leading from v) || '|', trim(both 'x' from 'xxaxx') from dialect where id = 10;
 drop table dialect;
+
+-- An INSERT with ON CONFLICT DO UPDATE comes to a row once, however many rows are between.
+create table twice (id int primary key, a int);
+insert into twice select i % 1500, i from generate_series(1, 2000) i on conflict (id) do update set a = excluded.a;
+insert into twice select i % 2000, i from generate_series(1, 2000) i on conflict (id) do update set a = excluded.a;
+insert into twice select i % 1500, -i from generate_series(1, 2000) i on conflict (id) do update set a = excluded.a;
+insert into twice select id, -a from twice where id < 1500 on conflict (id) do update set a = excluded.a;
+insert into twice select i % 1500, i from generate_series(1, 3000) i on conflict (id) do nothing;
+select count(*), min(a), max(a) from twice;
+drop table twice;

@@ -223,6 +223,17 @@ copy visit from stdin;
 \.
 copy (select * from visit order by id) to stdout;
 
+-- An INSERT comes to a row once, whichever partitions the rows between are of.
+create table twice (id int primary key, a int) partition by list (id);
+create table twice_odd partition of twice for values in (1, 3);
+create table twice_even partition of twice for values in (2, 4);
+insert into twice values (1, 1), (2, 2), (1, 3) on conflict (id) do update set a = excluded.a;
+insert into twice values (1, 1), (2, 2), (1, 3) on conflict (id) do update set a = excluded.a returning *;
+insert into twice values (1, 1), (2, 2), (1, 3) on conflict (id) do nothing returning *;
+insert into twice values (3, 3), (2, 4), (1, 5) on conflict (id) do update set a = excluded.a returning *;
+select * from twice order by id;
+drop table twice;
+
 -- Dropped.
 drop table visit_2;
 select * from visit order by id;

@@ -16,6 +16,7 @@ use super::reference::Referring;
 use super::row::{
     ConflictRow, NewRow, TupleRow, null_violation, verify_checks, with_values, write_row,
 };
+use super::touched::Touched;
 use super::update::{Rewriter, RowChange};
 use super::{ExecContext, Stop, run};
 use crate::error::{Result, SqlError};
@@ -112,7 +113,7 @@ impl Encoded {
     }
 }
 
-/// Rows one after the other that go into the same table.
+/// Rows that go into the same table.
 type Batch<'a> = (&'a InsertTarget, Encoded);
 
 /// Evaluates, checks and encodes rows.
@@ -166,21 +167,34 @@ impl<'a> Encoder<'a> {
             }
         }
         verify_checks(&target.checks, table, &NewRow(row), &self.context)?;
-        let out = match self.out.last_mut() {
-            Some((of, out)) if std::ptr::eq(*of, target) => out,
-            _ => {
-                self.out.push((target, Encoded::default()));
-                &mut self.out.last_mut().expect("it was pushed").1
-            }
-        };
+        let spread = self.spread;
+        let out = self.batch_of(target);
         let start = out.bytes.len();
         let bytes = &mut out.bytes;
         with_values(row, |values| table.encode_tuple(values, bytes));
         let tuple = &out.bytes[start..];
-        let partition = table.partition_of_tuple(tuple).unwrap_or(self.spread);
+        let partition = table.partition_of_tuple(tuple).unwrap_or(spread);
         out.partitions.push(partition);
         out.tuples.push(start..out.bytes.len());
         Ok(())
+    }
+
+    /// Where rows of this table are added: to those before, unless they are shown in their order.
+    fn batch_of(&mut self, target: &'a InsertTarget) -> &mut Encoded {
+        let is_ordered = self.target.returning.is_some();
+        let mut batches = self.out.iter().rev().take(match is_ordered {
+            true => 1,
+            false => usize::MAX,
+        });
+        let behind = batches.position(|(of, _)| std::ptr::eq(*of, target));
+        let at = match behind {
+            Some(behind) => self.out.len() - 1 - behind,
+            None => {
+                self.out.push((target, Encoded::default()));
+                self.out.len() - 1
+            }
+        };
+        &mut self.out[at].1
     }
 }
 
@@ -206,13 +220,24 @@ pub(super) async fn insert(
                     exprs[position].evaluate(&NoRow, &evaluation)
                 })?;
             }
-            store_all(&encoder.out, context, parameters, rows).await
+            let mut touched = Touched::of(&plan.target, values.len(), context.options);
+            store_all(&encoder.out, &mut touched, context, parameters, rows).await
         }
         InsertSource::Query(query, types) => {
             let mut source = RowWriter::values();
             Box::pin(super::execute(query, context, parameters, &mut source)).await?;
             let values = source.take_values();
-            insert_rows(&plan.target, types, &values, context, parameters, rows).await
+            let target = &*plan.target;
+            let mut touched = Touched::of(target, values.len(), context.options);
+            let stores = insert_rows(
+                target,
+                (types, &values),
+                &mut touched,
+                context,
+                parameters,
+                rows,
+            );
+            stores.await
         }
         InsertSource::Analytical(query) => Err(SqlError::internal(format!(
             "the source of the INSERT is not a short query ({})",
@@ -223,14 +248,15 @@ pub(super) async fn insert(
 
 /// Stores rows of values of `types`, one value for each of the target's
 /// columns: the rows of a COPY FROM, or of a query that ran elsewhere. Without
-/// a transaction they are one, however many they are. Returns the rows stored.
+/// a transaction they are one, however many they are. `touched` is the statement's. Returns the rows
+/// stored.
 ///
 /// # Errors
 /// As INSERT: 23502, 23505, 23514, 22001, …
 pub async fn insert_rows(
     target: &InsertTarget,
-    types: &[DataType],
-    values: &[Vec<Value>],
+    (types, values): (&[DataType], &[Vec<Value>]),
+    touched: &mut Touched,
     context: &mut ExecContext<'_>,
     parameters: &[Value],
     rows: &mut RowWriter,
@@ -266,18 +292,19 @@ pub async fn insert_rows(
             fitted(value, &paths[position], context.styles)
         })?;
     }
-    store_all(&encoder.out, context, parameters, rows).await
+    store_all(&encoder.out, touched, context, parameters, rows).await
 }
 
 /// Stores rows in one transaction, whatever tables they go into.
 async fn store_all(
     batches: &[Batch<'_>],
+    touched: &mut Touched,
     context: &mut ExecContext<'_>,
     parameters: &[Value],
     rows: &mut RowWriter,
 ) -> Result<u64> {
     if let [(target, encoded)] = batches {
-        return store(target, encoded, context, parameters, rows).await;
+        return store(target, encoded, touched, context, parameters, rows).await;
     }
     let mut own = None;
     if batches.len() > 1 && context.txn.is_none() {
@@ -286,7 +313,7 @@ async fn store_all(
     let mut count = 0;
     for (target, encoded) in batches {
         let mut inner = context.within(own.as_mut());
-        count += store(target, encoded, &mut inner, parameters, rows).await?;
+        count += store(target, encoded, touched, &mut inner, parameters, rows).await?;
     }
     if let Some(own) = own {
         context.db.commit(own, context.options).await?;
@@ -319,10 +346,12 @@ pub(super) fn fitted<'v>(
 async fn store(
     target: &InsertTarget,
     encoded: &Encoded,
+    touched: &mut Touched,
     context: &mut ExecContext<'_>,
     parameters: &[Value],
     rows: &mut RowWriter,
 ) -> Result<u64> {
+    touched.expect(encoded.tuples.len())?;
     let evaluation = EvalContext {
         parameters,
         now_us: context.now_us,
@@ -341,17 +370,15 @@ async fn store(
         own = Some(context.db.begin(Isolation::ReadCommitted, false));
     }
     let one_shot = own.is_none() && context.txn.is_none();
-    let mut touched = Vec::new();
     let mut count = 0;
     for chunk in chunks {
         let mark = rows.mark();
-        let touched_before = touched.len();
         let scope = encoded.scope(target, chunk.clone());
         let mut writer = Rewriter::default();
         let mut referring = Referring::default();
         let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
             rows.rewind(mark);
-            touched.truncate(touched_before);
+            touched.begin_part();
             referring.clear();
             let mut stored = 0;
             for tuple in &encoded.tuples[chunk.clone()] {
@@ -359,7 +386,7 @@ async fn store(
                 let outcome = match &target.conflict {
                     None => Outcome::Stored(access.insert(&target.table, tuple)?),
                     Some(conflict) if one_shot && conflict.replaces() => {
-                        replace(access, target, tuple, &mut touched)?
+                        replace(access, target, tuple, touched)?
                     }
                     Some(conflict) => resolve(
                         access,
@@ -367,7 +394,7 @@ async fn store(
                         conflict,
                         tuple,
                         &evaluation,
-                        &mut touched,
+                        touched,
                         &mut writer,
                     )?,
                 };
@@ -404,6 +431,7 @@ async fn store(
             None => context.txn.as_deref_mut(),
         };
         count += run(context.db, txn, context.options, scope, body).await?;
+        touched.end_part();
         if chunk.end < encoded.tuples.len() {
             give_way().await;
         }
@@ -422,29 +450,26 @@ enum Outcome {
     Skipped,
 }
 
-/// Stores a row or does what ON CONFLICT says. `touched` are the rows that the
-/// statement has stored or updated before.
+/// Stores a row or does what ON CONFLICT says.
 fn resolve(
     access: &mut Access<'_>,
     target: &InsertTarget,
     conflict: &ConflictPlan,
     tuple: &[u8],
     context: &EvalContext<'_>,
-    touched: &mut Vec<RowId>,
+    touched: &mut Touched,
     writer: &mut Rewriter,
 ) -> std::result::Result<Outcome, Stop> {
     let table = &*target.table;
     let Some(existing) = conflicting(access, table, &conflict.arbiters, tuple)? else {
         let row = store_free(access, table, &conflict.arbiters, tuple)?;
-        touched.push(row);
+        touched.add(table, row);
         return Ok(Outcome::Stored(row));
     };
     let Some(update) = &conflict.update else {
         return Ok(Outcome::Skipped);
     };
-    if touched.contains(&existing) {
-        return Err(second_time());
-    }
+    touched.verify(table, existing)?;
     // The row is locked first, so that what is read of it stays so.
     access.lock(table, existing)?;
     let Some(old) = access.tuple(table, existing)? else {
@@ -467,7 +492,8 @@ fn resolve(
     };
     writer.rewrite(table, old, &change, &row, context)?;
     let row = access.update(table, existing, writer.tuple())?;
-    touched.push(existing);
+    // It lies elsewhere if its partition key has changed.
+    touched.add(table, row);
     Ok(Outcome::Updated(row))
 }
 
@@ -476,7 +502,7 @@ fn replace(
     access: &mut Access<'_>,
     target: &InsertTarget,
     tuple: &[u8],
-    touched: &mut Vec<RowId>,
+    touched: &mut Touched,
 ) -> std::result::Result<Outcome, Stop> {
     let table = &*target.table;
     let mut key = Vec::with_capacity(32);
@@ -486,13 +512,15 @@ fn replace(
         false => access.overwrite(table, 0, &key, tuple)?,
     };
     let row = match replaced {
-        Some(row) if touched.contains(&row) => return Err(second_time()),
-        Some(row) => row,
+        Some(row) => {
+            touched.verify(table, row)?;
+            row
+        }
         // The run will be taken back.
         None if access.evicted() => return Ok(Outcome::Skipped),
         None => access.insert(table, tuple)?,
     };
-    touched.push(row);
+    touched.add(table, row);
     Ok(Outcome::Stored(row))
 }
 

@@ -20,12 +20,14 @@ mod reference;
 mod row;
 mod select;
 mod sink;
+mod touched;
 mod update;
 
 pub use insert::insert_rows;
 pub(crate) use lookup::{Keys, Lookup};
 pub(crate) use row::{TupleRow, of_no_domain};
 pub(crate) use sink::Window;
+pub use touched::Touched;
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use thermocline_values::value::{Value, ValueRef};
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
 use super::row::{TupleRow, null_violation, verify_checks, write_row};
-use super::{ExecContext, Stop, bulk, insert_rows, overwrite, reference, run};
+use super::{ExecContext, Stop, Touched, bulk, insert_rows, overwrite, reference, run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Datum, EvalContext, Expr, RowAccess};
 use crate::output::RowWriter;
@@ -309,12 +309,8 @@ pub(super) async fn move_out(
         return Ok(0);
     };
     let table = &*plan.source.table;
-    let (stays, others) = plan
-        .checks
-        .iter()
-        .cloned()
-        .partition(|check: &Check| check.of.is_bound());
-    let (stays, others): (Vec<Check>, Vec<Check>) = (stays, others);
+    let checks = plan.checks.iter().cloned();
+    let (stays, others): (Vec<Check>, Vec<Check>) = checks.partition(|check| check.of.is_bound());
     let (mark, before) = (rows.mark(), moved.rows.len());
     let (keys, mut found, mut targets) = (&lookup.keys, Vec::new(), Vec::new());
     let mut rewriter = Rewriter::default();
@@ -422,7 +418,16 @@ pub(super) async fn move_in(
         .iter()
         .map(|column| into.table.columns[*column].data_type);
     let types: Vec<DataType> = types.collect();
-    insert_rows(into, &types, &moved.rows, context, parameters, rows).await
+    let given = (&types[..], &moved.rows[..]);
+    insert_rows(
+        into,
+        given,
+        &mut Touched::default(),
+        context,
+        parameters,
+        rows,
+    )
+    .await
 }
 
 /// Changes one row; false when it is not there (any more).

@@ -21,7 +21,7 @@ use crate::bind::{self, BindContext};
 use crate::copy::{CopyDecoder, CopyEncoder, CopyFile, CopyFormat, CopyOptions, Record};
 use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
-use crate::exec;
+use crate::exec::{self, Touched};
 use crate::expr::{EvalContext, Expr};
 use crate::messages;
 use crate::output::RowWriter;
@@ -341,8 +341,8 @@ impl Session {
         let mut nothing = RowWriter::values();
         exec::insert_rows(
             &incoming.target,
-            &incoming.types,
-            batch,
+            (&incoming.types, batch),
+            &mut Touched::default(),
             &mut exec,
             &[],
             &mut nothing,

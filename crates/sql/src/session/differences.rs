@@ -18,6 +18,7 @@ use super::analytical::AnalyticalRows;
 use super::by_query::bytes_of;
 use crate::analysis::FRESH;
 use crate::error::{Result, SqlError};
+use crate::exec::Touched;
 use crate::output::RowWriter;
 use crate::pg_catalog::quote_ident;
 use crate::plan::{DeletePlan, ShortPlan, row_numbered};
@@ -60,7 +61,8 @@ impl Session {
         let (target, types) = self.target_of(table)?;
         for batch in differences.come.chunks(BATCH_ROWS) {
             give_way().await;
-            self.store_found(batch, &target, &types, &[], &mut rows)
+            let mut touched = Touched::default();
+            self.store_found((&types, batch), &target, &mut touched, &[], &mut rows)
                 .await?;
         }
         Ok(())

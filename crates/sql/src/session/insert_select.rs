@@ -12,7 +12,7 @@ use thermocline_values::value::Value;
 use super::Session;
 use super::analytical::AnalyticalRows;
 use crate::error::Result;
-use crate::exec;
+use crate::exec::{self, Touched};
 use crate::output::{OutputColumn, RowWriter};
 use crate::plan::{InsertTarget, ReadQuery};
 
@@ -44,10 +44,12 @@ impl Session {
         };
         let stored = match found {
             Some(found) => {
+                let mut touched = Touched::of(target, found.len(), &self.options());
                 let mut stored = 0;
                 for batch in found.chunks(BATCH_ROWS) {
                     give_way().await;
-                    let stores = self.store_found(batch, target, &types, parameters, rows);
+                    let given = (&types[..], batch);
+                    let stores = self.store_found(given, target, &mut touched, parameters, rows);
                     stored += stores.await?;
                 }
                 stored
@@ -75,6 +77,7 @@ impl Session {
     ) -> Result<u64> {
         let db = Arc::clone(&self.engine.db);
         let options = self.options();
+        let mut touched = Touched::of(target, usize::MAX, &options);
         let mut stored = 0;
         loop {
             let next = stream.next_values(BATCH_ROWS);
@@ -82,24 +85,25 @@ impl Session {
             if batch.is_empty() {
                 break;
             }
-            let stores = self.store_found(&batch, target, types, parameters, rows);
+            let given = (types, &batch[..]);
+            let stores = self.store_found(given, target, &mut touched, parameters, rows);
             stored += stores.await?;
         }
         Ok(stored)
     }
 
-    /// Stores some rows.
+    /// Stores some rows, of these types.
     pub(super) async fn store_found(
         &mut self,
-        batch: &[Vec<Value>],
+        given: (&[DataType], &[Vec<Value>]),
         target: &InsertTarget,
-        types: &[DataType],
+        touched: &mut Touched,
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
         let (options, styles) = (self.options(), self.context.styles());
         let mut exec = self.execution(&options, &styles, false);
-        exec::insert_rows(target, types, batch, &mut exec, parameters, rows).await
+        exec::insert_rows(target, given, touched, &mut exec, parameters, rows).await
     }
 }
 
