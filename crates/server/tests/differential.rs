@@ -25,7 +25,7 @@ use statements::{Kind, Order, Round};
 use support::{Message, Running, Wire, server_under_test};
 
 /// Seeds of rounds that once showed a difference; they always run first.
-const ONCE_FAILED: &[u64] = &[20_000];
+const ONCE_FAILED: &[u64] = &[20_000, 70_047, 70_133];
 /// Likewise of rounds of queries.
 const QUERIES_ONCE_FAILED: &[u64] = &[20_029];
 /// The first seed, unless the environment says another.

@@ -549,7 +549,18 @@ impl Round {
     fn upsert(&mut self) -> String {
         let table = self.table();
         let from = self.tables[table].name;
-        let tuple = self.tuple(table, false);
+        let mut tuples = vec![self.tuple(table, false)];
+        if self.latest.chance(60) {
+            std::mem::swap(&mut self.random, &mut self.latest);
+            let rows = self.random.below(4);
+            tuples.extend((0..rows).map(|_| self.tuple(table, false)));
+            // It comes to a row a second time, maybe after others in other partitions.
+            if self.random.chance(60) {
+                tuples.push(tuples[0].clone());
+            }
+            std::mem::swap(&mut self.random, &mut self.latest);
+        }
+        let tuples = tuples.join(", ");
         let key = self.key_list(table);
         let returning = self.returning(table);
         let action = match self.random.below(4) {
@@ -561,7 +572,7 @@ impl Round {
                  where {from}.f is not false"
             ),
         };
-        format!("insert into {from} values {tuple} {action}{returning}")
+        format!("insert into {from} values {tuples} {action}{returning}")
     }
 
     fn update(&mut self) -> String {
