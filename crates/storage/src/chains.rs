@@ -11,6 +11,8 @@
 
 /// Links in a chunk: 48 KiB.
 const CHUNK_LINKS: usize = 4096;
+/// Links that a chunk begins with: it grows by copies, so that small tables take little.
+const FIRST_LINKS: usize = 64;
 /// No row.
 const NONE: u32 = u32::MAX;
 /// In no chain.
@@ -47,7 +49,7 @@ const EMPTY: Ends = Ends {
 
 /// `N` chains over the same rows.
 pub struct Chains<const N: usize> {
-    chunks: Vec<Option<Box<[Link; CHUNK_LINKS]>>>,
+    chunks: Vec<Box<[Link]>>,
     ends: [Ends; N],
 }
 
@@ -84,8 +86,8 @@ impl<const N: usize> Chains<N> {
     /// Bytes of memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let chunks = self.chunks.iter().flatten().count();
-        chunks * size_of::<[Link; CHUNK_LINKS]>() + self.chunks.capacity() * size_of::<usize>()
+        let links: usize = self.chunks.iter().map(|chunk| chunk.len()).sum();
+        links * size_of::<Link>() + self.chunks.capacity() * size_of::<Box<[Link]>>()
     }
 
     /// The chain that a row is in.
@@ -188,29 +190,35 @@ impl<const N: usize> Chains<N> {
     #[inline]
     fn link(&self, row: u32) -> Link {
         let chunk = self.chunks.get(row as usize / CHUNK_LINKS);
-        let chunk = chunk.and_then(Option::as_deref);
-        chunk.map_or(UNLINKED, |chunk| chunk[row as usize % CHUNK_LINKS])
+        let link = chunk.and_then(|chunk| chunk.get(row as usize % CHUNK_LINKS));
+        link.copied().unwrap_or(UNLINKED)
     }
 
     #[inline]
     fn link_mut(&mut self, row: u32) -> &mut Link {
-        let number = row as usize / CHUNK_LINKS;
-        if !matches!(self.chunks.get(number), Some(Some(_))) {
-            self.make_chunk(number);
+        let (number, place) = (row as usize / CHUNK_LINKS, row as usize % CHUNK_LINKS);
+        if self
+            .chunks
+            .get(number)
+            .is_none_or(|chunk| chunk.len() <= place)
+        {
+            self.make_room(number, place);
         }
-        let chunk = self.chunks[number].as_deref_mut();
-        let chunk = chunk.unwrap_or_else(|| unreachable!("it was made"));
-        &mut chunk[row as usize % CHUNK_LINKS]
+        &mut self.chunks[number][place]
     }
 
-    /// Apart: a chunk is made on the stack, and whoever has room for one there pays for it in each call.
+    /// Has a chunk have a link at this place.
     #[cold]
     #[inline(never)]
-    fn make_chunk(&mut self, number: usize) {
+    fn make_room(&mut self, number: usize, place: usize) {
         if self.chunks.len() <= number {
-            self.chunks.resize_with(number + 1, || None);
+            self.chunks.resize_with(number + 1, Box::default);
         }
-        self.chunks[number] = Some(Box::new([UNLINKED; CHUNK_LINKS]));
+        let links = (place + 1).next_power_of_two().max(FIRST_LINKS);
+        let mut chunk = std::mem::take(&mut self.chunks[number]).into_vec();
+        chunk.reserve_exact(links - chunk.len());
+        chunk.resize(links, UNLINKED);
+        self.chunks[number] = chunk.into_boxed_slice();
     }
 }
 

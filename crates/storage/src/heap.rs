@@ -6,6 +6,10 @@
 //! that becomes empty goes back to the arena, and `evacuate` makes pages empty,
 //! which is how memory returns after tuples were evicted or deleted.
 //!
+//! The first tuples of a size, a page's worth, lie in pages that the heaps of a partition have
+//! in common ([`CommonPages`]). So a small table takes what its tuples take, not a page for each
+//! size of tuples in each partition.
+//!
 //! Assumes the partition's lock, and that a `TuplePtr` passed in came from this
 //! heap and was not freed since. A pointer that did not cannot lead outside of
 //! the arena (checked in every build). That it names a live slot is checked
@@ -17,6 +21,8 @@
 #![allow(unsafe_code)]
 
 mod classes;
+mod common_pages;
+mod evacuation;
 mod size_class;
 #[cfg(test)]
 mod tests;
@@ -27,6 +33,8 @@ use std::sync::Arc;
 use crate::arena::{ADDRESS_UNIT_BYTES, Arena, SPAN_BYTES_MIN, Span, TuplePtr, prefetch_address};
 
 use classes::Classes;
+pub use common_pages::CommonPages;
+pub use evacuation::Evacuated;
 pub use size_class::PAYLOAD_BYTES_MAX;
 use size_class::{
     CLASSES, PAGE_HEADER_BYTES, SIZE_CLASSES, SizeClass, TUPLE_HEADER_BYTES, class_of_payload,
@@ -35,17 +43,22 @@ use size_class::{
 
 /// The length in the header of a slot that holds no tuple.
 const LEN_FREE: u32 = u32::MAX;
+/// Bits of the length that are the payload's; above them is where the tuple is in its class's
+/// `common`, if it is there.
+const PAYLOAD_BITS: u32 = 21;
+const PAYLOAD_MASK: u32 = (1 << PAYLOAD_BITS) - 1;
+/// In the length: the slot is one of a page that heaps have in common.
+const COMMON: u32 = 1 << 30;
 /// In the length: the slot is one of a fitted class.
 const FITTED: u32 = 1 << 31;
 const NOWHERE: u32 = u32::MAX;
 /// Pages of at most this order are kept as a class's spare when empty.
 const SPARE_ORDER_MAX: u8 = 2;
-/// How many pages `evacuate` looks at to find an empty one.
-const EVACUATE_SAMPLE_PAGES: usize = 64;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct TupleHeader {
+    /// Bytes of the payload, and which kind of slot it is in.
     len: u32,
     /// The row id; in a free slot the next free one (units from the page).
     row: u32,
@@ -56,7 +69,14 @@ impl TupleHeader {
     /// Bytes of the payload; more than any has for a free slot.
     #[inline(always)]
     fn payload_bytes(&self) -> usize {
-        (self.len & !FITTED) as usize
+        (self.len & PAYLOAD_MASK) as usize
+    }
+
+    /// Where the tuple is in its class's `common`; None if its page is the heap's own.
+    #[inline(always)]
+    fn common_position(&self) -> Option<usize> {
+        let position = (self.len & !(FITTED | COMMON)) >> PAYLOAD_BITS;
+        (self.len & COMMON != 0).then_some(position as usize)
     }
 
     /// The class that a payload of `bytes` would have in this slot's kind of pages.
@@ -91,15 +111,7 @@ struct PageHeader {
 
 const _: () = assert!(size_of::<TupleHeader>() == TUPLE_HEADER_BYTES);
 const _: () = assert!(size_of::<PageHeader>() == PAGE_HEADER_BYTES);
-
-/// What [`Heap::evacuate`] did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Evacuated {
-    /// Bytes of payload moved.
-    pub moved_bytes: usize,
-    /// Bytes of pages returned to the arena.
-    pub released_bytes: usize,
-}
+const _: () = assert!(PAYLOAD_BYTES_MAX < PAYLOAD_MASK as usize);
 
 const LINE_BYTES: usize = 64;
 /// Of a long tuple the processor asks for the rest by itself.
@@ -113,8 +125,13 @@ pub struct Heap {
     base: NonNull<u8>,
     region_units: u64,
     classes: Classes,
+    /// Where the first tuples of each class go; None where all have pages of their own.
+    common: Option<CommonPages>,
+    /// Bytes of the slots that this heap has in common pages.
+    common_bytes: usize,
+    /// Bytes of the spans of the heap's own pages.
     allocated_bytes: usize,
-    /// Bytes of the slots of all pages, and of those in use.
+    /// Bytes of the slots of all own pages, and of those in use.
     page_slot_bytes: usize,
     slot_bytes: usize,
     live_bytes: usize,
@@ -130,13 +147,15 @@ unsafe impl Send for Heap {}
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// An empty heap over `arena`; takes no span yet.
+    /// An empty heap over `arena` that has all its pages alone; takes no span yet.
     pub fn new(arena: Arc<Arena>) -> Self {
         Self {
             base: arena.base(),
             region_units: (arena.region_bytes() / ADDRESS_UNIT_BYTES) as u64,
             arena,
             classes: Classes::new(),
+            common: None,
+            common_bytes: 0,
             allocated_bytes: 0,
             page_slot_bytes: 0,
             slot_bytes: 0,
@@ -144,6 +163,13 @@ impl Heap {
             tuples: 0,
             usual_lines: 1,
         }
+    }
+
+    /// An empty heap whose first tuples lie in these pages; takes no memory yet.
+    pub fn sharing(common: &CommonPages) -> Self {
+        let mut heap = Self::new(common.arena());
+        heap.common = Some(common.clone());
+        heap
     }
 
     /// Stores a tuple. `cold` is the address of an identical copy on a device,
@@ -167,8 +193,12 @@ impl Heap {
         fill: impl FnOnce(&mut [u8]),
     ) -> Option<TuplePtr> {
         let class = self.classes.for_new(len)?;
-        let ptr = self.take_slot(class)?;
-        let kind = if is_fitted(class) { FITTED } else { 0 };
+        let (ptr, kind) = if self.common.is_some() && self.classes.are_few(class) {
+            self.take_common_slot(class)?
+        } else {
+            let kind = if is_fitted(class) { FITTED } else { 0 };
+            (self.take_slot(class)?, kind)
+        };
         *self.header_mut(ptr) = TupleHeader {
             len: len as u32 | kind,
             row,
@@ -228,7 +258,7 @@ impl Heap {
             return false;
         }
         *self.header_mut(ptr) = TupleHeader {
-            len: payload.len() as u32 | header.len & FITTED,
+            len: payload.len() as u32 | header.len & !PAYLOAD_MASK,
             row: header.row,
             cold: 0,
         };
@@ -245,6 +275,9 @@ impl Heap {
         self.tuples -= 1;
         let class = header.class().unwrap_or(CLASSES);
         assert!(class < CLASSES, "a tuple's length is corrupt");
+        if let Some(position) = header.common_position() {
+            return self.give_common_slot(class, position, ptr);
+        }
         let page = self.give_slot(class, ptr);
         if self.page(page).live == 0 {
             self.retire_page(class, page);
@@ -261,9 +294,9 @@ impl Heap {
         }
     }
 
-    /// Bytes of the spans this heap holds.
+    /// Bytes of the spans this heap holds alone, and of its slots in common pages.
     pub fn allocated_bytes(&self) -> usize {
-        self.allocated_bytes
+        self.allocated_bytes + self.common_bytes
     }
 
     /// Bytes of headers and payloads of live tuples.
@@ -276,60 +309,13 @@ impl Heap {
         self.tuples
     }
 
-    /// Share of the slots that are free, in bytes, 0 to 1: what evacuation can
-    /// hope for.
+    /// Share of the slots that are free in the heap's own pages, in bytes, 0 to 1: what evacuation
+    /// can hope for.
     pub fn fragmentation(&self) -> f64 {
         if self.page_slot_bytes == 0 {
             return 0.0;
         }
         (self.page_slot_bytes - self.slot_bytes) as f64 / self.page_slot_bytes as f64
-    }
-
-    /// Empties sparsely filled pages into others of their class and releases
-    /// them, moving up to about `max_bytes` of slots. Calls `moved(row, old,
-    /// new)` for each tuple moved; `old` is no longer valid then. Never takes a
-    /// span. Does nothing where no page can be gained.
-    pub fn evacuate(
-        &mut self,
-        max_bytes: usize,
-        moved: &mut dyn FnMut(u32, TuplePtr, TuplePtr),
-    ) -> Evacuated {
-        let mut done = Evacuated::default();
-        for place in 0..self.classes.used.len() {
-            let class = self.classes.used[place].class;
-            let shape = &SIZE_CLASSES[class];
-            loop {
-                let pages = &self.classes[class];
-                let slots = pages.all.len() * shape.capacity as usize;
-                let gains_a_page = slots - pages.live >= shape.capacity as usize;
-                if done.moved_bytes >= max_bytes || !gains_a_page || pages.all.len() < 2 {
-                    break;
-                }
-                if let Some(spare) = self.classes[class].spare.take() {
-                    done.released_bytes += self.release_page(class, spare);
-                    continue;
-                }
-                let Some(page) = self.emptiest_page(class) else {
-                    break;
-                };
-                if !self.empty_page(class, page, &mut done, moved) {
-                    break;
-                }
-            }
-        }
-        done
-    }
-
-    /// Returns empty pages kept as spares to the arena; says how many bytes.
-    pub fn release_spares(&mut self) -> usize {
-        let mut released_bytes = 0;
-        for place in 0..self.classes.used.len() {
-            let class = self.classes.used[place].class;
-            if let Some(spare) = self.classes[class].spare.take() {
-                released_bytes += self.release_page(class, spare);
-            }
-        }
-        released_bytes
     }
 
     // Slots and pages.
@@ -476,62 +462,6 @@ impl Heap {
         self.page_mut(page).partial_position = NOWHERE;
     }
 
-    /// The emptiest page of a sample of the class's partial pages.
-    fn emptiest_page(&mut self, class: usize) -> Option<u32> {
-        let pages = &mut self.classes[class];
-        let count = pages.partial.len();
-        if count < 2 {
-            return None;
-        }
-        let first = pages.evacuate_cursor % count;
-        pages.evacuate_cursor = first + EVACUATE_SAMPLE_PAGES;
-        let sample = EVACUATE_SAMPLE_PAGES.min(count);
-        (0..sample)
-            .map(|step| self.classes[class].partial[(first + step) % count])
-            .min_by_key(|&page| self.page(page).live)
-    }
-
-    /// Moves all tuples of `page` to other pages with room. False when these
-    /// are full before it is empty.
-    fn empty_page(
-        &mut self,
-        class: usize,
-        page: u32,
-        done: &mut Evacuated,
-        moved: &mut dyn FnMut(u32, TuplePtr, TuplePtr),
-    ) -> bool {
-        self.remove_partial(class, page);
-        let shape = &SIZE_CLASSES[class];
-        let slot_units = shape.slot_bytes / ADDRESS_UNIT_BYTES as u32;
-        let mut unit = (PAGE_HEADER_BYTES / ADDRESS_UNIT_BYTES) as u32;
-        let end = self.page(page).fresh;
-        while unit < end && !self.classes[class].partial.is_empty() {
-            let old = slot_at(page, unit);
-            unit += slot_units;
-            let header = *self.header(old);
-            if header.len == LEN_FREE {
-                continue;
-            }
-            let Some(new) = self.take_slot(class) else {
-                break;
-            };
-            *self.header_mut(new) = header;
-            self.copy_payload(old, new, header.payload_bytes());
-            // The page stays out of the partial list while it is emptied.
-            self.page_mut(page).partial_position = NOWHERE - 1;
-            self.give_slot(class, old);
-            self.page_mut(page).partial_position = NOWHERE;
-            done.moved_bytes += shape.slot_bytes as usize;
-            moved(header.row, old, new);
-        }
-        if self.page(page).live > 0 {
-            self.add_partial(class, page);
-            return false;
-        }
-        done.released_bytes += self.release_page(class, page);
-        true
-    }
-
     // The unsafe part. `ptr` and `page` are checked to lie in the region; lengths
     // are at most PAYLOAD_BYTES_MAX, which the guard behind the region covers.
 
@@ -605,9 +535,14 @@ impl Heap {
 
     /// The debug-mode checker: `ptr` is a slot in use of a page of this heap.
     fn is_live_slot(&self, ptr: TuplePtr) -> bool {
-        let Some(class) = self.header(ptr).class() else {
+        let tuple = self.header(ptr);
+        let Some(class) = tuple.class() else {
             return false;
         };
+        if let (Some(position), Some(common)) = (tuple.common_position(), &self.common) {
+            let listed = self.classes[class].common.get(position) == Some(&ptr);
+            return listed && common.is_live_slot(ptr);
+        }
         let shape = &SIZE_CLASSES[class];
         let (page, unit) = page_of(ptr, shape);
         let header = self.page(page);
@@ -622,6 +557,13 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
+        for place in 0..self.classes.used.len() {
+            let pages = &mut self.classes.used[place];
+            let (class, slots) = (pages.class, std::mem::take(&mut pages.common));
+            for ptr in slots {
+                self.give_to_common(class, ptr);
+            }
+        }
         for pages in &self.classes.used {
             for &page in &pages.all {
                 self.arena

@@ -152,7 +152,7 @@ impl Replayer {
         if piece.lsn <= tail.catalog_lsn && !state.tables.has(storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
-            let rows = TablePartition::new(&state.arena, Vec::new(), state.policies.home().server);
+            let rows = TablePartition::new(&state.pages, Vec::new(), state.policies.home().server);
             state.tables.put(storage, Kind::InPlace(rows));
         }
         let rows = state.table_mut(table);

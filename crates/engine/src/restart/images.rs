@@ -173,7 +173,7 @@ fn read_end(
             indexes.push(IndexSlot { oid, index });
         }
         restored.rows += live;
-        let mut table = TablePartition::new(&state.arena, indexes, state.policies.home().server);
+        let mut table = TablePartition::new(&state.pages, indexes, state.policies.home().server);
         table.restore(found.directory, cold, live);
         state.tables.put(storage, Kind::InPlace(table));
     }

@@ -15,6 +15,7 @@ use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
 use thermocline_device::{Device, stop_after_panic};
 use thermocline_storage::arena::Arena;
+use thermocline_storage::heap::CommonPages;
 use thermocline_storage::log::Lsn;
 
 use crate::catalog::Table;
@@ -169,7 +170,8 @@ pub(crate) struct PartitionState {
     /// The rows of each storage, whatever kind they are of.
     pub tables: Tables,
     pub id: u16,
-    pub arena: Arc<Arena>,
+    /// Where the first tuples of each table lie.
+    pub pages: CommonPages,
     /// What tables made here go by, as far as they do not say.
     pub policies: Arc<PolicyBook>,
     /// Before-images for open snapshots.
@@ -308,7 +310,7 @@ impl PartitionState {
     pub fn new(id: u16, arena: Arc<Arena>, policies: Arc<PolicyBook>) -> Self {
         PartitionState {
             id,
-            arena,
+            pages: CommonPages::new(arena),
             policies,
             tables: Tables::default(),
             versions: Versions::default(),
@@ -323,11 +325,11 @@ impl PartitionState {
 
     /// The rows of `table` here, made when first written.
     pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
-        let (arena, policies) = (&self.arena, &self.policies);
+        let (pages, policies) = (&self.pages, &self.policies);
         self.tables.rows_or_make(table.def.storage, || {
             let indexes = IndexSlot::of(&table.def.indexes);
             TablePartition::new(
-                arena,
+                pages,
                 indexes,
                 table.policy_over(&policies.of(table.def.tablespace)),
             )
@@ -337,10 +339,10 @@ impl PartitionState {
     /// The rows of `table` here, made when first written: of storage that is filled, and gets its
     /// indexes when it has its rows.
     pub fn table_without_indexes(&mut self, table: &Table) -> &mut TablePartition {
-        let (arena, policies) = (&self.arena, &self.policies);
+        let (pages, policies) = (&self.pages, &self.policies);
         self.tables.rows_or_make(table.def.storage, || {
             let policy = table.policy_over(&policies.of(table.def.tablespace));
-            TablePartition::new(arena, Vec::new(), policy)
+            TablePartition::new(pages, Vec::new(), policy)
         })
     }
 

@@ -50,12 +50,11 @@ mod looks;
 mod tests;
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use thermocline_device::Mutation;
-use thermocline_storage::arena::{Arena, TuplePtr};
+use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::changed_pages::ChangedPages;
-use thermocline_storage::heap::Heap;
+use thermocline_storage::heap::{CommonPages, Heap};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, RowDirectory, Word};
 use thermocline_storage::temperature;
 
@@ -130,10 +129,10 @@ pub(crate) enum Replayed {
 }
 
 impl TablePartition {
-    /// No rows yet. Which of them leave memory, and how, `policy` says.
-    pub fn new(arena: &Arc<Arena>, indexes: Vec<IndexSlot>, policy: Policy) -> Self {
+    /// No rows yet. The first lie in `pages`. Which of them leave memory, and how, `policy` says.
+    pub fn new(pages: &CommonPages, indexes: Vec<IndexSlot>, policy: Policy) -> Self {
         TablePartition {
-            heap: Heap::new(arena.clone()),
+            heap: Heap::sharing(pages),
             directory: RowDirectory::new(),
             indexes,
             live: 0,

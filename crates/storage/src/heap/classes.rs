@@ -2,7 +2,10 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::size_class::{CLASSES, SIZE_CLASSES, class_of_payload, fitted_class_of_payload};
+use super::size_class::{
+    CLASSES, SIZE_CLASSES, class_of_payload, fitted_class_of_payload, is_fitted,
+};
+use crate::arena::TuplePtr;
 
 /// The pages of one size class, named by their span.
 #[derive(Default)]
@@ -12,16 +15,18 @@ pub(super) struct Pages {
     /// Pages with a free slot; the last is allocated from.
     pub partial: Vec<u32>,
     pub spare: Option<u32>,
-    /// Slots in use.
+    /// Slots in use in these pages.
     pub live: usize,
+    /// The heap's slots of this class in pages that it shares.
+    pub common: Vec<TuplePtr>,
     /// Where the next sample of `evacuate` begins.
     pub evacuate_cursor: usize,
 }
 
 /// The pages of the classes in use: most tables use few, and there may be many heaps.
 pub(super) struct Classes {
-    /// Where a class is in `used`; empty until one is.
-    places: Box<[u16]>,
+    /// Where a class is in `used`, up to the last that is.
+    places: Vec<u16>,
     pub used: Vec<Pages>,
     /// Stands for the classes that are not.
     none: Pages,
@@ -36,7 +41,7 @@ const FITTED_FROM_BYTES: usize = 1 << 20;
 impl Classes {
     pub fn new() -> Self {
         Classes {
-            places: Box::default(),
+            places: Vec::new(),
             used: Vec::new(),
             none: Pages::default(),
         }
@@ -58,6 +63,14 @@ impl Classes {
         } else {
             ordinary
         })
+    }
+
+    /// Whether there are so few tuples of a class that another one goes to a common page: less
+    /// than such a page holds. Many are better off in pages that can be emptied.
+    #[inline]
+    pub fn are_few(&self, class: usize) -> bool {
+        let capacity = SIZE_CLASSES[class].capacity as usize;
+        !is_fitted(class) && capacity > 1 && self[class].common.len() < capacity
     }
 
     #[inline]
@@ -89,8 +102,8 @@ impl IndexMut<usize> for Classes {
 impl Classes {
     #[cold]
     fn begin(&mut self, class: usize) -> &mut Pages {
-        if self.places.is_empty() {
-            self.places = vec![UNUSED; CLASSES].into_boxed_slice();
+        if self.places.len() <= class {
+            self.places.resize(class + 1, UNUSED);
         }
         self.places[class] = self.used.len() as u16;
         self.used.push(Pages {

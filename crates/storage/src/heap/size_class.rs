@@ -90,7 +90,7 @@ pub(super) fn fitted_class_of_payload(bytes: usize) -> Option<usize> {
 
 /// Whether a class is a fitted one.
 #[inline]
-pub(super) fn is_fitted(class: usize) -> bool {
+pub(super) const fn is_fitted(class: usize) -> bool {
     class >= ORDINARY
 }
 

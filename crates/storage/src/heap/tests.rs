@@ -205,6 +205,122 @@ proptest! {
     }
 }
 
+/// How many heaps share pages in the test below.
+const SHARING: usize = 3;
+
+#[derive(Clone, Debug)]
+enum SharingStep {
+    OfHeap(Step),
+    /// Its table goes.
+    Drop,
+}
+
+fn sharing_step() -> impl Strategy<Value = (usize, SharingStep)> {
+    let step = prop_oneof![
+        40 => step().prop_map(SharingStep::OfHeap),
+        1 => Just(SharingStep::Drop),
+    ];
+    (0..SHARING, step)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Heaps whose first tuples lie in the same pages do not see each other, and give back all
+    /// they had when they go.
+    #[test]
+    fn heaps_that_share_pages_are_as_if_alone(
+        steps in prop::collection::vec(sharing_step(), 1..600),
+        many in any::<bool>(),
+    ) {
+        let arena = arena();
+        let common = CommonPages::new(arena.clone());
+        let mut heaps: Vec<_> = (0..SHARING).map(|_| Heap::sharing(&common)).collect();
+        let mut models: [Model; SHARING] = Default::default();
+        for number in 0..if many { 1000 } else { 0 } {
+            let (row, payload) = (1 << 20 | number, pattern(number, number as usize % 50));
+            let ptr = heaps[0].insert(row, 0, &payload).unwrap();
+            models[0].insert(ptr, (row, 0, payload));
+        }
+        for (row, (which, step)) in (0u32..).zip(steps) {
+            let (heap, model) = (&mut heaps[which], &mut models[which]);
+            match step {
+                SharingStep::Drop => {
+                    *heap = Heap::sharing(&common);
+                    model.clear();
+                }
+                SharingStep::OfHeap(Step::Insert(len)) => {
+                    let payload = pattern(row, len);
+                    let ptr = heap.insert(row, 1, &payload).unwrap();
+                    model.insert(ptr, (row, 1, payload));
+                }
+                SharingStep::OfHeap(Step::Free(index)) => if let Some(ptr) = nth(model, index) {
+                    heap.free(ptr);
+                    model.remove(&ptr);
+                },
+                SharingStep::OfHeap(Step::Replace(index, len)) => if let Some(ptr) = nth(model, index) {
+                    let payload = pattern(row, len);
+                    let tuple = model.get_mut(&ptr).unwrap();
+                    if heap.overwrite(ptr, &payload) {
+                        *tuple = (tuple.0, 0, payload);
+                    }
+                },
+                SharingStep::OfHeap(Step::SetCold(index, cold)) => if let Some(ptr) = nth(model, index) {
+                    heap.set_cold(ptr, cold);
+                    model.get_mut(&ptr).unwrap().1 = cold;
+                },
+                SharingStep::OfHeap(Step::Evacuate(max_bytes)) => {
+                    heap.evacuate(max_bytes, &mut |_, old, new| {
+                        let tuple = model.remove(&old).unwrap();
+                        assert!(model.insert(new, tuple).is_none());
+                    });
+                }
+            }
+        }
+        let mut places = std::collections::HashSet::new();
+        for (heap, model) in heaps.iter().zip(&models) {
+            prop_assert!(model.keys().all(|ptr| places.insert(*ptr)));
+            let live: usize = model.values().map(|t| t.2.len() + TUPLE_HEADER_BYTES).sum();
+            prop_assert_eq!((heap.tuples(), heap.live_bytes()), (model.len(), live));
+            prop_assert!(live <= heap.slot_bytes + heap.common_bytes);
+            for (&ptr, (row, cold, payload)) in model {
+                prop_assert_eq!(heap.payload(ptr), payload);
+                prop_assert_eq!((heap.row(ptr), heap.cold(ptr)), (*row, *cold));
+            }
+        }
+        let own: usize = heaps.iter().map(|heap| heap.allocated_bytes).sum();
+        prop_assert_eq!(own + common.allocated_bytes(), arena.used_bytes());
+        for (heap, model) in heaps.iter_mut().zip(&models) {
+            model.keys().for_each(|ptr| heap.free(*ptr));
+        }
+        prop_assert_eq!(arena.used_bytes(), 0);
+    }
+}
+
+/// Seven rows of seven lengths each, as a partition has of a small table: a page for each length
+/// of each took 112 KiB.
+#[test]
+fn small_heaps_take_little_more_than_their_tuples() {
+    let arena = arena();
+    let common = CommonPages::new(arena.clone());
+    let mut heaps: Vec<_> = (0..1000).map(|_| Heap::sharing(&common)).collect();
+    let mut live = 0;
+    for heap in &mut heaps {
+        for row in 0..7u32 {
+            heap.insert(row, 0, &pattern(row, 30 + 40 * row as usize))
+                .unwrap();
+        }
+        live += heap.live_bytes();
+    }
+    assert!(arena.used_bytes() < live + live / 8 + 8 * SPAN_BYTES_MIN);
+    // One that grows has pages of its own, which `evacuate` can empty.
+    for row in 7..5000 {
+        heaps[0].insert(row, 0, &[1; 30]).unwrap();
+    }
+    assert!(heaps[0].allocated_bytes > 10 * SPAN_BYTES_MIN);
+    drop(heaps);
+    assert_eq!(arena.used_bytes(), 0);
+}
+
 #[test]
 fn evacuation_gives_back_what_random_deletes_left() {
     let arena = arena();

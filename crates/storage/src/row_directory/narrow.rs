@@ -34,6 +34,13 @@ pub(super) fn narrow_at(pieces: &[u16], place: usize) -> u64 {
     u64::from(pieces[0]) | u64::from(pieces[1]) << 16 | u64::from(pieces[2]) << 32
 }
 
+/// As [`narrow_at`], of a place that may lie behind the last: what is there is free.
+#[inline(always)]
+pub(super) fn narrow_or_free(pieces: &[u16], place: usize) -> u64 {
+    let there = pieces.get(place * NARROW..(place + 1) * NARROW);
+    there.map_or(0, |pieces| narrow_at(pieces, 0))
+}
+
 #[inline(always)]
 pub(super) fn set_narrow(pieces: &mut [u16], place: usize, word: u64) {
     let pieces = &mut pieces[place * NARROW..][..NARROW];

@@ -5,9 +5,14 @@
 //! blocks are taken, or it is none of ours. One of which most rows are cold is *grouped*: the
 //! words of each page apart, packed where that pays ([`super::group`]). It is narrow again
 //! when most of its pages are no longer packed.
+//!
+//! The first chunk begins short and grows by copies, as long as it is the only one, so that a
+//! small table takes little in each partition. It is narrow until it is whole.
 
 use super::group::Group;
-use super::narrow::{Blocks, NARROW, is_cold, is_hot, narrow_at, narrow_hot, set_narrow};
+use super::narrow::{
+    Blocks, NARROW, is_cold, is_hot, narrow_at, narrow_hot, narrow_or_free, set_narrow,
+};
 use super::word::Word;
 use super::{PAGE_SHIFT, PAGE_WORDS};
 use crate::arena::prefetch_line;
@@ -20,6 +25,10 @@ const CHUNK_GROUPS: usize = CHUNK_WORDS / PAGE_WORDS;
 /// Pieces of 16 bits of a word that has no room in a narrow one.
 const WIDE: usize = 4;
 
+/// Words that the first chunk begins with.
+const FIRST_WORDS: usize = PAGE_WORDS;
+/// A shorter chunk is not grouped: the groups' heads would take as much.
+const GROUPED_WORDS_MIN: usize = 1024;
 /// A chunk is grouped when so many of its words are cold, and most of those that are not
 /// free. It must take at most this part of the memory then.
 const COLD_FIRST: u16 = 2 * PAGE_WORDS as u16;
@@ -60,17 +69,20 @@ impl Words {
     /// Words that there is room for.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.chunks.len() * CHUNK_WORDS
+        match &self.chunks[..] {
+            [Form::Narrow(only)] => only.capacity(),
+            chunks => chunks.len() * CHUNK_WORDS,
+        }
     }
 
-    /// Makes room for a chunk of free words more.
+    /// Makes room for more free words: a chunk of them, or as many as there are while those are
+    /// less than a chunk.
     pub fn grow(&mut self) {
-        self.chunks.push(Form::Narrow(Narrow {
-            words: Chunk::zeroed(CHUNK_WORDS * NARROW),
-            cold: 0,
-            used: 0,
-            try_at: COLD_FIRST,
-        }));
+        match &mut self.chunks[..] {
+            [Form::Narrow(only)] if !only.is_whole() => only.lengthen(2 * only.capacity()),
+            [] => self.chunks.push(Form::Narrow(Narrow::free(FIRST_WORDS))),
+            _ => self.chunks.push(Form::Narrow(Narrow::free(CHUNK_WORDS))),
+        }
     }
 
     /// Keeps the chunks of so many words.
@@ -91,7 +103,7 @@ impl Words {
     pub fn get(&self, row: u32) -> Word {
         let place = row as usize % CHUNK_WORDS;
         match self.chunks.get((row >> CHUNK_SHIFT) as usize) {
-            Some(Form::Narrow(chunk)) => self.blocks.widened(narrow_at(&chunk.words, place)),
+            Some(Form::Narrow(chunk)) => self.blocks.widened(narrow_or_free(&chunk.words, place)),
             Some(Form::Grouped(chunk)) => self.grouped(chunk, place),
             Some(Form::Wide(chunk)) => Word(wide_at(chunk, place)),
             None => Word(0),
@@ -198,7 +210,11 @@ impl Words {
     pub fn prefetch(&self, row: u32) {
         let place = row as usize % CHUNK_WORDS;
         match self.chunks.get((row >> CHUNK_SHIFT) as usize) {
-            Some(Form::Narrow(chunk)) => prefetch_line(&chunk.words[place * NARROW]),
+            Some(Form::Narrow(chunk)) => {
+                if let Some(piece) = chunk.words.get(place * NARROW) {
+                    prefetch_line(piece);
+                }
+            }
             Some(Form::Grouped(chunk)) => prefetch_line(&chunk.groups[place >> PAGE_SHIFT]),
             Some(Form::Wide(chunk)) => prefetch_line(&chunk[place * WIDE]),
             None => {}
@@ -223,6 +239,7 @@ impl Words {
         let Form::Narrow(chunk) = &mut self.chunks[number] else {
             return;
         };
+        chunk.lengthen(CHUNK_WORDS);
         let page = |page: usize| &chunk.words[page * PAGE_WORDS * NARROW..][..PAGE_WORDS * NARROW];
         let (mut groups, mut pieces) = (Vec::with_capacity(CHUNK_GROUPS), 0);
         let saves = (0..CHUNK_GROUPS).all(|number| {
@@ -268,9 +285,10 @@ impl Words {
     #[cold]
     fn widen(&mut self, number: usize, place: usize, word: Word) {
         self.ungroup(number);
-        let Form::Narrow(chunk) = &self.chunks[number] else {
+        let Form::Narrow(chunk) = &mut self.chunks[number] else {
             return;
         };
+        chunk.lengthen(CHUNK_WORDS);
         let mut wide = Chunk::zeroed(CHUNK_WORDS * WIDE);
         for other in 0..CHUNK_WORDS {
             let narrow = narrow_at(&chunk.words, other);
@@ -286,6 +304,33 @@ impl Words {
 }
 
 impl Narrow {
+    fn free(words: usize) -> Self {
+        Narrow {
+            words: Chunk::zeroed(words * NARROW),
+            cold: 0,
+            used: 0,
+            try_at: COLD_FIRST,
+        }
+    }
+
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.words.len() / NARROW
+    }
+
+    #[inline]
+    fn is_whole(&self) -> bool {
+        self.words.len() == CHUNK_WORDS * NARROW
+    }
+
+    /// Makes room for so many words, which are not more than a chunk's, by a copy.
+    #[cold]
+    fn lengthen(&mut self, words: usize) {
+        if words > self.capacity() {
+            self.words = Chunk::resized(&self.words, words * NARROW);
+        }
+    }
+
     #[inline]
     fn put(&mut self, place: usize, old: u64, new: u64) {
         self.cold = self.cold + u16::from(is_cold(new)) - u16::from(is_cold(old));
@@ -295,7 +340,8 @@ impl Narrow {
 
     /// Whether enough of the words are cold to try to group them.
     fn is_cold(&self) -> bool {
-        self.cold >= self.try_at && self.cold >= self.used / 8 * 5
+        let long = self.capacity() >= GROUPED_WORDS_MIN;
+        long && self.cold >= self.try_at && self.cold >= self.used / 8 * 5
     }
 }
 

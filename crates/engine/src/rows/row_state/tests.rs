@@ -1,8 +1,10 @@
 //! The transitions against a model of what each row is, and what they refuse.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
+use thermocline_storage::arena::Arena;
 
 use super::*;
 use crate::policy::Identification;
@@ -30,7 +32,11 @@ fn policy(identification: Identification) -> Policy {
 
 fn rows() -> TablePartition {
     let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-    TablePartition::new(&arena, Vec::new(), policy(Identification::Lru))
+    TablePartition::new(
+        &CommonPages::new(arena),
+        Vec::new(),
+        policy(Identification::Lru),
+    )
 }
 
 /// No other copy lies there.
@@ -384,8 +390,9 @@ fn what_a_start_restores_may_leave_as_all_that_is_hot() {
 fn what_a_row_was_comes_back_where_there_is_no_room() {
     const LARGE: usize = 300_000;
     let arena = Arc::new(Arena::reserve(16 << 20).expect("address space"));
+    let pages = CommonPages::new(arena);
     let [mut rows, mut others] = [0; 2]
-        .map(|_| TablePartition::new(&arena, Vec::new(), policy(Identification::Temperature)));
+        .map(|_| TablePartition::new(&pages, Vec::new(), policy(Identification::Temperature)));
     let fill = |rows: &mut TablePartition, len: usize| {
         let mut last = None;
         loop {
