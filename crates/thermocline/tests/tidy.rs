@@ -109,6 +109,7 @@ const DEPENDENCIES: [(&str, &[&str]); 4] = [
         &[
             "crc32c",
             "hashbrown",
+            "imbl",
             "libc",
             "parking_lot",
             "serde",

@@ -10,7 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
 
+use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
+
+use super::changes::{apply_entries, changed_entries, retain};
 
 /// The role that every database has, a superuser; PostgreSQL's number for it.
 pub const FIRST_ROLE_OID: u32 = 10;
@@ -387,7 +390,7 @@ pub struct Authority {
     pub settings: BTreeMap<SettingsOf, SessionSettings>,
     /// What new objects are granted by themselves (ALTER DEFAULT PRIVILEGES).
     pub defaults: BTreeMap<DefaultsOf, Vec<Grant>>,
-    objects: BTreeMap<Object, Rights>,
+    objects: OrdMap<Object, Rights>,
 }
 
 /// How it is logged and checkpointed.
@@ -427,6 +430,38 @@ impl From<Authority> for AuthorityImage {
     }
 }
 
+/// What a commit has changed of roles and rights, as it is logged.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AuthorityChange {
+    /// All but the rights on objects, where that has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    beside_objects: Option<Authority>,
+    /// Rights that were recorded or changed, and objects of which none are recorded any more.
+    objects: Vec<(Object, Option<Rights>)>,
+}
+
+impl AuthorityChange {
+    pub fn between(old: &Authority, new: &Authority) -> Self {
+        let beside = |authority: &Authority| Authority {
+            objects: OrdMap::new(),
+            ..authority.clone()
+        };
+        let (before, after) = (beside(old), beside(new));
+        AuthorityChange {
+            beside_objects: (before != after).then_some(after),
+            objects: changed_entries(&old.objects, &new.objects),
+        }
+    }
+
+    pub fn apply(self, to: &mut Authority) {
+        if let Some(beside) = self.beside_objects {
+            let objects = std::mem::take(&mut to.objects);
+            *to = Authority { objects, ..beside };
+        }
+        apply_entries(&mut to.objects, self.objects);
+    }
+}
+
 impl Default for Authority {
     /// Of a new database, and of one that was made before there were roles.
     fn default() -> Self {
@@ -435,7 +470,7 @@ impl Default for Authority {
             memberships: Vec::new(),
             settings: BTreeMap::new(),
             defaults: BTreeMap::new(),
-            objects: BTreeMap::new(),
+            objects: OrdMap::new(),
         }
         .with_predefined_roles()
     }
@@ -637,7 +672,7 @@ impl Authority {
 
     /// Without the rights of objects that are gone.
     pub(crate) fn keep_objects(&mut self, is_kept: impl Fn(&Object) -> bool) {
-        self.objects.retain(|object, _| is_kept(object));
+        retain(&mut self.objects, |object, _| is_kept(object));
         self.defaults.retain(|of, _| {
             of.schema
                 .is_none_or(|schema| is_kept(&Object::Schema(schema)))

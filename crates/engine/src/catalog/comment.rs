@@ -1,9 +1,9 @@
 //! Comments: the texts that COMMENT ON puts beside objects. They are part of the catalog, and go
 //! with their objects.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
 /// The longest comment, in bytes: catalogs are in memory as a whole.
@@ -37,7 +37,7 @@ pub enum CommentOn {
 }
 
 /// Comments by what they are on.
-pub type Comments = BTreeMap<CommentOn, String>;
+pub type Comments = OrdMap<CommentOn, String>;
 
 /// About what they take in memory, in bytes.
 pub(crate) fn memory_bytes(comments: &Comments) -> u64 {
@@ -53,7 +53,7 @@ pub(crate) fn merged(own: &Comments, base: &Comments, theirs: &Arc<Comments>) ->
             Arc::make_mut(&mut merged).insert(on.clone(), text.clone());
         }
     }
-    for on in base.keys().filter(|on| !own.contains_key(on)) {
+    for on in base.keys().filter(|on| !own.contains_key(*on)) {
         Arc::make_mut(&mut merged).remove(on);
     }
     merged

@@ -4,11 +4,11 @@
 //! changes it has locked. What others commit meanwhile each sees with its own changes on top
 //! ([`Draft::catalog`]), and so its commit replaces nothing of theirs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::catalog::changes::{Objects, changes};
 use crate::catalog::sequence::Restarted;
 use crate::catalog::{Catalog, Table, comment};
 
@@ -91,7 +91,7 @@ impl View {
         merged.comments = comment::merged(&own.comments, &base.comments, &theirs.comments);
         merged.comments = crate::catalog::comments_of(&merged);
         merged.version = theirs.version.max(own.version) + 1;
-        merged.index_names();
+        merged.index_names(theirs);
         merged
     }
 }
@@ -169,15 +169,11 @@ impl DraftMark {
 }
 
 /// Puts what was made, changed and dropped between `base` and `own` into others' objects.
-fn merge<T>(
-    theirs: &mut BTreeMap<u32, Arc<T>>,
-    own: &BTreeMap<u32, Arc<T>>,
-    base: &BTreeMap<u32, Arc<T>>,
-) {
-    for (oid, def) in own {
-        if base.get(oid).is_none_or(|known| !Arc::ptr_eq(known, def)) {
-            theirs.insert(*oid, Arc::clone(def));
-        }
+fn merge<T>(theirs: &mut Objects<T>, own: &Objects<T>, base: &Objects<T>) {
+    for (oid, _, after) in changes(base, own) {
+        match after {
+            Some(object) => theirs.insert(oid, Arc::clone(object)),
+            None => theirs.remove(&oid),
+        };
     }
-    theirs.retain(|oid, _| own.contains_key(oid) || !base.contains_key(oid));
 }

@@ -6,6 +6,7 @@
 //! statements do not derive it again: layouts, key shapes, the partition hash.
 
 pub mod authority;
+pub(crate) mod changes;
 pub mod comment;
 pub mod ddl;
 pub mod default_privileges;
@@ -22,11 +23,11 @@ pub mod trigger;
 pub mod user_type;
 pub(crate) mod view;
 
-use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
@@ -56,6 +57,8 @@ pub(crate) use self::objects::{
 };
 
 use self::asked_for::AskedFor;
+pub use self::changes::Objects;
+use self::changes::changes;
 use self::known_keys::{fingerprint_index, knows_keys};
 use self::layouts::layouts;
 use crate::catalog::authority::Authority;
@@ -402,22 +405,23 @@ pub struct Catalog {
     /// Schemas.
     pub schemas: Vec<SchemaDef>,
     /// Tables by object id.
-    pub tables: BTreeMap<u32, Arc<Table>>,
+    pub tables: Objects<Table>,
     /// Sequences by object id.
-    pub sequences: BTreeMap<u32, Arc<SequenceDef>>,
+    pub sequences: Objects<SequenceDef>,
     /// Views by object id.
-    pub views: BTreeMap<u32, Arc<ViewDef>>,
+    pub views: Objects<ViewDef>,
     /// Users' types by number.
-    pub types: BTreeMap<u32, Arc<TypeDef>>,
+    pub types: Objects<TypeDef>,
     /// Users' functions by object id.
-    pub functions: BTreeMap<u32, Arc<FunctionDef>>,
+    pub functions: Objects<FunctionDef>,
     /// Tablespaces by object id.
-    pub tablespaces: BTreeMap<u32, Arc<TablespaceDef>>,
+    pub tablespaces: Objects<TablespaceDef>,
     /// Roles and who may do what.
     pub authority: Arc<Authority>,
     /// What COMMENT says of them.
     pub comments: Arc<Comments>,
-    names: HashMap<(String, String), Named>,
+    /// By schema and name.
+    names: OrdMap<String, OrdMap<String, Named>>,
     deepest_view: u32,
 }
 
@@ -429,7 +433,15 @@ enum Named {
     View(u32),
 }
 
-/// What is logged and checkpointed of a catalog.
+/// The names of a table and its indexes: schema, name, what has it.
+fn names_of_table(def: &TableDef) -> impl Iterator<Item = (String, String, Named)> {
+    let index = |index: &IndexDef| (index.name.clone(), Named::Index(def.oid, index.oid));
+    let table = (def.name.clone(), Named::Table(def.oid));
+    let all = std::iter::once(table).chain(def.indexes.iter().map(index));
+    all.map(|(name, named)| (def.schema.clone(), name, named))
+}
+
+/// What is checkpointed of a catalog.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CatalogImage {
     /// See [`Catalog::version`].
@@ -487,15 +499,15 @@ impl Catalog {
                 oid: PUBLIC_SCHEMA_OID,
                 name: "public".into(),
             }],
-            tables: BTreeMap::new(),
-            sequences: BTreeMap::new(),
-            views: BTreeMap::new(),
-            types: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            tablespaces: BTreeMap::new(),
+            tables: OrdMap::new(),
+            sequences: OrdMap::new(),
+            views: OrdMap::new(),
+            types: OrdMap::new(),
+            functions: OrdMap::new(),
+            tablespaces: OrdMap::new(),
             authority: Arc::default(),
             comments: Arc::default(),
-            names: HashMap::new(),
+            names: OrdMap::new(),
             deepest_view: 0,
         }
     }
@@ -506,15 +518,15 @@ impl Catalog {
         let mut catalog = Catalog {
             version: image.version,
             schemas: image.schemas.clone(),
-            tables: BTreeMap::new(),
-            sequences: BTreeMap::new(),
-            views: BTreeMap::new(),
-            types: BTreeMap::new(),
-            functions: BTreeMap::new(),
-            tablespaces: BTreeMap::new(),
+            tables: OrdMap::new(),
+            sequences: OrdMap::new(),
+            views: OrdMap::new(),
+            types: OrdMap::new(),
+            functions: OrdMap::new(),
+            tablespaces: OrdMap::new(),
             authority: Arc::new(image.authority.clone()),
             comments: Arc::new(image.comments.iter().cloned().collect()),
-            names: HashMap::new(),
+            names: OrdMap::new(),
             deepest_view: 0,
         };
         for def in &image.tables {
@@ -540,7 +552,7 @@ impl Catalog {
         for def in &image.functions {
             catalog.functions.insert(def.oid, Arc::new(def.clone()));
         }
-        catalog.index_names();
+        catalog.index_names(&Catalog::empty());
         catalog
     }
 
@@ -562,39 +574,57 @@ impl Catalog {
         }
     }
 
-    pub(crate) fn index_names(&mut self) {
-        self.names.clear();
-        for table in self.tables.values() {
-            let schema = &table.def.schema;
-            self.names.insert(
-                (schema.clone(), table.def.name.clone()),
-                Named::Table(table.def.oid),
+    /// Has the names of its objects, and what else follows from them, where it has those of
+    /// `old`.
+    pub(crate) fn index_names(&mut self, old: &Catalog) {
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        let mut views = !self.views.ptr_eq(&old.views);
+        for (_, before, after) in changes(&old.tables, &self.tables) {
+            let both = before.into_iter().chain(after);
+            views |= both.into_iter().any(|table| table.view().is_some());
+            gone.extend(
+                before
+                    .into_iter()
+                    .flat_map(|table| names_of_table(&table.def)),
             );
-            for index in &table.def.indexes {
-                self.names.insert(
-                    (schema.clone(), index.name.clone()),
-                    Named::Index(table.def.oid, index.oid),
-                );
+            new.extend(
+                after
+                    .into_iter()
+                    .flat_map(|table| names_of_table(&table.def)),
+            );
+        }
+        let name = |def: &SequenceDef| {
+            (
+                def.schema.clone(),
+                def.name.clone(),
+                Named::Sequence(def.oid),
+            )
+        };
+        for (_, before, after) in changes(&old.sequences, &self.sequences) {
+            gone.extend(before.map(|def| name(def)));
+            new.extend(after.map(|def| name(def)));
+        }
+        let name = |def: &ViewDef| (def.schema.clone(), def.name.clone(), Named::View(def.oid));
+        for (_, before, after) in changes(&old.views, &self.views) {
+            gone.extend(before.map(|def| name(def)));
+            new.extend(after.map(|def| name(def)));
+        }
+        for (schema, name, _) in gone {
+            if let Some(names) = self.names.get_mut(&schema) {
+                names.remove(&name);
             }
         }
-        for sequence in self.sequences.values() {
-            self.names.insert(
-                (sequence.schema.clone(), sequence.name.clone()),
-                Named::Sequence(sequence.oid),
-            );
+        for (schema, name, named) in new {
+            self.names.entry(schema).or_default().insert(name, named);
         }
-        for view in self.views.values() {
-            let name = (view.schema.clone(), view.name.clone());
-            self.names.insert(name, Named::View(view.oid));
+        if views {
+            let all: Vec<_> = self.all_views().collect();
+            self.deepest_view = deepest(&self.views, &all);
         }
-        let all: Vec<_> = self.all_views().collect();
-        self.deepest_view = deepest(&self.views, &all);
     }
 
     fn named(&self, schema: &str, name: &str) -> Option<Named> {
-        self.names
-            .get(&(schema.to_owned(), name.to_owned()))
-            .copied()
+        self.names.get(schema)?.get(name).copied()
     }
 
     /// The table of this name.

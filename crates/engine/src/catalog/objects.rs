@@ -1,6 +1,8 @@
 //! What the objects of a catalog are to each other: which of them are there, what is of which type,
 //! what is locked for which.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_values::types::DataType;
@@ -8,6 +10,7 @@ use thermocline_values::types::DataType;
 use super::definitions::TableDef;
 use super::{Catalog, Table};
 use crate::catalog::authority::{Authority, Object};
+use crate::catalog::changes::retain;
 use crate::catalog::comment::{CommentOn, Comments};
 use crate::catalog::function::FunctionDef;
 use crate::catalog::table_lock::LockedObject;
@@ -166,24 +169,30 @@ impl CommentOn {
 /// The comments of a catalog without those of objects that it has not.
 pub(crate) fn comments_of(catalog: &Catalog) -> Arc<Comments> {
     let mut comments = Arc::clone(&catalog.comments);
-    let gone = |on: &CommentOn| !is_commented(on, catalog);
-    if comments.keys().any(gone) {
-        Arc::make_mut(&mut comments).retain(|on, _| !gone(on));
+    let indexes: OnceCell<BTreeSet<u32>> = OnceCell::new();
+    let is_index = |oid: &u32| {
+        let all = catalog.tables.values().flat_map(|table| &table.indexes);
+        let all = || all.map(|index| index.oid).collect();
+        indexes.get_or_init(all).contains(oid)
+    };
+    if !comments
+        .keys()
+        .all(|on| is_commented(on, catalog, is_index))
+    {
+        let there = |on: &CommentOn, _: &String| is_commented(on, catalog, is_index);
+        retain(Arc::make_mut(&mut comments), there);
     }
     comments
 }
 
-fn is_commented(on: &CommentOn, catalog: &Catalog) -> bool {
+fn is_commented(on: &CommentOn, catalog: &Catalog, is_index: impl Fn(&u32) -> bool) -> bool {
     match on {
         CommentOn::Relation { oid, column } => {
             let table = catalog.tables.get(oid).map(|table| table.columns.len());
             let view = catalog.views.get(oid).map(|view| view.columns.len());
-            let mut indexes = catalog.tables.values().flat_map(|table| &table.indexes);
             match table.or(view) {
                 Some(columns) => *column as usize <= columns,
-                None => {
-                    catalog.sequences.contains_key(oid) || indexes.any(|index| index.oid == *oid)
-                }
+                None => catalog.sequences.contains_key(oid) || is_index(oid),
             }
         }
         CommentOn::Constraint { table, name } => {

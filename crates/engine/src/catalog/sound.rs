@@ -79,20 +79,22 @@ impl SequenceDef {
             _ => None,
         }
     }
+
+    /// Checks a definition that was read; `place` is where.
+    pub(crate) fn check(&self, place: &str) -> Result<()> {
+        match self.fault() {
+            Some(fault) => Err(wrong(place, "sequence", &self.name, fault)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl CatalogImage {
     /// Checks a catalog that was read; `place` is where.
     pub(crate) fn check(&self, place: &str) -> Result<()> {
-        self.tables
-            .iter()
-            .try_for_each(|table| table.check(place))?;
-        for sequence in &self.sequences {
-            if let Some(fault) = sequence.fault() {
-                return Err(wrong(place, "sequence", &sequence.name, fault));
-            }
-        }
-        Ok(())
+        let (mut tables, mut sequences) = (self.tables.iter(), self.sequences.iter());
+        tables.try_for_each(|table| table.check(place))?;
+        sequences.try_for_each(|sequence| sequence.check(place))
     }
 }
 

@@ -9,20 +9,24 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use imbl::OrdMap;
 use parking_lot::{RwLock, RwLockReadGuard};
 use thermocline_device::Mutation;
 
 use crate::catalog::Table;
+use crate::catalog::changes::retain;
 
 /// The definition that reads each storage: the committed one, or that of the transaction that
 /// changes it; with all layouts that the storage's rows ever had.
 #[derive(Default)]
-pub(crate) struct Storages(RwLock<HashMap<u32, Arc<Table>>>);
+pub(crate) struct Storages(RwLock<TablesByStorage>);
+
+/// Tables by their storages; a copy shares them.
+pub(crate) type TablesByStorage = OrdMap<u32, Arc<Table>>;
 
 impl Storages {
     /// As they are now.
-    pub fn read(&self) -> RwLockReadGuard<'_, HashMap<u32, Arc<Table>>> {
+    pub fn read(&self) -> RwLockReadGuard<'_, TablesByStorage> {
         self.0.read()
     }
 
@@ -39,12 +43,12 @@ impl Storages {
 
     /// Only these storages have rows.
     pub fn retain(&self, is_kept: impl Fn(u32) -> bool) {
-        self.0.write().retain(|storage, _| is_kept(*storage));
+        retain(&mut self.0.write(), |storage, _| is_kept(*storage));
     }
 }
 
 /// See [`Storages::put`].
-pub(crate) fn put_in(storages: &mut HashMap<u32, Arc<Table>>, table: &Arc<Table>) {
+pub(crate) fn put_in(storages: &mut TablesByStorage, table: &Arc<Table>) {
     let storage = table.def.storage;
     let known = storages
         .get(&storage)

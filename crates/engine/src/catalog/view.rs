@@ -5,13 +5,15 @@
 //! something else by now, a renamed table or column, a column that was added and what the
 //! reader's search path says change nothing about a view.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::changes::Objects;
+
 /// The longest text of a view's query or of a function's body, in bytes: catalogs are in memory as
-/// a whole, and in the log with each definition.
+/// a whole.
 pub const DEFINITION_BYTES_MAX: usize = 1 << 20;
 
 /// A view.
@@ -162,7 +164,7 @@ pub fn is_yes(text: &str) -> Option<bool> {
 
 /// How deep the deepest tree of a view's query is, with those of the views that it reads.
 /// `all` has those of materialized views beside them.
-pub(crate) fn deepest(views: &BTreeMap<u32, Arc<ViewDef>>, all: &[&Arc<ViewDef>]) -> u32 {
+pub(crate) fn deepest(views: &Objects<ViewDef>, all: &[&Arc<ViewDef>]) -> u32 {
     let mut known = HashMap::new();
     // Each view is known before those that read it, at the latest after as many rounds as
     // there are views; a circle, of which there is none, is never known.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use thermocline_device::{Device, SystemClock};
 use thermocline_storage::log::{self, LogError, LogOptions};
 
-use super::{Check, TablesByStorage};
-use crate::catalog::storages::put_in;
-use crate::catalog::{Catalog, Table};
+use super::Check;
+use crate::catalog::Table;
+use crate::catalog::storages::{TablesByStorage, put_in};
 use crate::format::command::Command;
-use crate::format::definitions::{decode_catalog, decode_table};
+use crate::format::definitions::{LoggedCatalog, decode_catalog, decode_table};
 use crate::format::manifest::Manifest;
 use crate::format::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
 use crate::ground::error::{Error, Result};
@@ -127,10 +127,13 @@ fn check_record(
         return Ok(());
     }
     if !catalog.is_empty() {
-        let image = decode_catalog(catalog)?;
-        let catalog = Catalog::from_image(&image, partitions, &Catalog::empty());
-        let defined = catalog.tables.values();
-        defined.for_each(|table| put_in(tables, table));
+        let defined = match decode_catalog(catalog)? {
+            LoggedCatalog::Whole(image) => image.tables,
+            LoggedCatalog::Change(change) => change.tables().to_vec(),
+        };
+        for def in defined {
+            put_in(tables, &Arc::new(Table::new(def, partitions)));
+        }
     }
     if kind == RecordKind::Draft {
         let def = decode_table(body)?;

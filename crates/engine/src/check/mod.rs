@@ -22,12 +22,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use serde::Serialize;
 use thermocline_device::{Device, IoEngine, OpenMode};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions};
 
+use crate::catalog::storages::TablesByStorage;
 use crate::catalog::{Catalog, Table};
 use crate::format::manifest::{MANIFEST, Manifest, PLACES, PartitionFiles};
 use crate::ground::error::{Error, Result, store_failed};
@@ -125,9 +126,6 @@ struct Check<'a> {
     report: CheckReport,
     total: u64,
 }
-
-/// The tables that rows can be of, by their storage.
-type TablesByStorage = HashMap<u32, Arc<Table>>;
 
 impl Check<'_> {
     fn run(&mut self) -> Result<()> {

@@ -6,8 +6,9 @@ use thermocline_storage::block::{BlockHeader, BlockKind, Record, each_record, ve
 use thermocline_storage::block_store::{BlockInfo, BlockStore, file_named};
 use thermocline_storage::key_hash::key_hash;
 
-use super::{Check, TablesByStorage, block_place};
+use super::{Check, block_place};
 use crate::catalog::Table;
+use crate::catalog::storages::TablesByStorage;
 use crate::format::manifest::PartitionFiles;
 use crate::ground::error::Result;
 use crate::rows::index::Index;

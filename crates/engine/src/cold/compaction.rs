@@ -18,6 +18,7 @@ use thermocline_storage::block_store::{BlockInfo, BlockStoreError, file_named};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::catalog::Table;
+use crate::catalog::storages::TablesByStorage;
 use crate::cold::block_writer::{BlockWriter, buffer_bytes};
 use crate::ground::counters::Counters;
 use crate::ground::error::Error;
@@ -380,7 +381,7 @@ fn groups_of(mut blocks: Vec<BlockInfo>, room: impl Fn(u32) -> f64) -> Vec<Group
 /// How large the blocks of each table are, as of now.
 struct BlockSizes<'a> {
     parts: &'a Parts,
-    tables: HashMap<u32, Arc<Table>>,
+    tables: TablesByStorage,
 }
 
 impl<'a> BlockSizes<'a> {

@@ -38,6 +38,8 @@ const RETURN_MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 const FORGET_CODE_INTERVAL: Duration = Duration::from_secs(10);
 /// ... and how long after the last statement that ran much of it.
 const CODE_IDLE: Duration = Duration::from_secs(2);
+/// An operator is told so often at most that more is resident than the limit.
+const EXCESS_TOLD_INTERVAL: Duration = Duration::from_secs(10);
 /// How often directories and indexes are counted: each time the keeper looks where there
 /// are few tables, ...
 const FEW_TABLES: usize = 100;
@@ -105,8 +107,17 @@ impl Database {
         let mut pace = Pace::new();
         let mut before = 0;
         let mut returned = Duration::ZERO;
+        let mut told: Option<Duration> = None;
         while !self.is_stopping() {
             let resident = self.memory().read_resident();
+            if resident > self.memory().limit() {
+                let now = self.clock().now();
+                let due = told.is_none_or(|told| now.saturating_sub(told) >= EXCESS_TOLD_INTERVAL);
+                if let Some(excess) = self.memory().excess().filter(|_| due) {
+                    told = Some(now);
+                    self.report(&excess);
+                }
+            }
             let timed = self.tick().has_listeners();
             if timed {
                 self.tick().notify();

@@ -6,7 +6,6 @@
 //! not mended.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use thermocline_storage::block::{Record, each_record};
 use thermocline_storage::key_hash::key_hash;
@@ -216,7 +215,7 @@ impl Parts {
     fn verify_blocks(
         &self,
         states: &[&PartitionState],
-        storages: &hashbrown::HashMap<u32, Arc<Table>>,
+        storages: &crate::catalog::storages::TablesByStorage,
         references: &BTreeMap<u32, References>,
         found: &mut Verified,
     ) {

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use thermocline_storage::log::Lsn;
 
 use crate::access::Guards;
+use crate::catalog::changes::{changes, retain};
 use crate::catalog::ddl::{
     Change, drop_function, drop_schema, drop_tablespace, free_name, free_row_name, has_schema,
     has_tablespace, is_free_for, is_read_by_none, name_taken, put_function, put_sequence,
@@ -236,12 +237,13 @@ impl Parts {
         edit: impl FnOnce(&mut Catalog) -> Result<()>,
     ) -> Result<()> {
         let draft = self.draft(txn)?;
-        let mut catalog = (*draft.catalog(&self.catalog())).clone();
+        let before = draft.catalog(&self.catalog());
+        let mut catalog = (*before).clone();
         edit(&mut catalog)?;
         catalog.authority = crate::catalog::authority_of(&catalog);
         catalog.comments = crate::catalog::comments_of(&catalog);
         catalog.version += 1;
-        catalog.index_names();
+        catalog.index_names(&before);
         draft.put(catalog, authorizes);
         Ok(())
     }
@@ -318,9 +320,9 @@ impl Parts {
         self.draft(txn)?.dropped.push(table.def.storage);
         self.edit(txn, |catalog| {
             catalog.tables.remove(&oid);
-            catalog
-                .sequences
-                .retain(|_, s| s.owned_by.is_none_or(|(owner, _)| owner != oid));
+            retain(&mut catalog.sequences, |_, s| {
+                s.owned_by.is_none_or(|(owner, _)| owner != oid)
+            });
             Ok(())
         })
     }
@@ -417,25 +419,27 @@ impl Parts {
     ) -> Option<Lsn> {
         let mut catalog = self.catalog_lock().write();
         let new = draft.catalog(&catalog);
-        for (oid, old) in &catalog.tables {
-            match new.tables.get(oid) {
-                Some(new) if Arc::ptr_eq(new, old) => continue,
-                Some(new) if new.def.storage != old.def.storage => new.gate.emptied_at(committed),
-                _ => {}
+        let mut changed: Vec<&Arc<Table>> = Vec::new();
+        for (_, old, new) in changes(&catalog.tables, &new.tables) {
+            changed.extend(new);
+            let Some(old) = old else {
+                continue;
+            };
+            if let Some(new) = new
+                && new.def.storage != old.def.storage
+            {
+                new.gate.emptied_at(committed);
             }
             old.retired.store(true, Ordering::Relaxed);
         }
-        let known = |table: &Arc<Table>| {
-            let old = catalog.table(table.def.oid);
-            old.is_some_and(|old| Arc::ptr_eq(old, table))
-        };
-        let mut changed: Vec<&Arc<Table>> = new.tables.values().filter(|t| !known(t)).collect();
         for table in &changed {
             self.storages().put(table);
         }
         let told = self.tell_changed_tablespaces(&catalog, &new);
-        let follow = |table: &&Arc<Table>| told.contains(&table.def.tablespace);
-        changed.extend(new.tables.values().filter(follow));
+        if !told.is_empty() {
+            let follow = |table: &&Arc<Table>| told.contains(&table.def.tablespace);
+            changed.extend(new.tables.values().filter(follow));
+        }
         for storage in &draft.dropped {
             self.storages().remove(*storage);
         }
@@ -455,7 +459,7 @@ impl Parts {
         }
         let known = catalog.sequences.keys().chain(&draft.made_sequences);
         let gone: Vec<u32> = known
-            .filter(|oid| !new.sequences.contains_key(oid))
+            .filter(|oid| !new.sequences.contains_key(*oid))
             .copied()
             .collect();
         self.drop_sequences(&gone);

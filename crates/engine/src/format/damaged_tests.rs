@@ -6,13 +6,14 @@ use thermocline_storage::arena::Arena;
 use thermocline_values::value::Value;
 
 use super::command::{self, Command};
-use super::definitions::{decode_catalog, decode_table};
+use super::definitions::{LoggedCatalog, decode_catalog, decode_table};
 use super::image::{FRAME_HEAD, ImageReader};
 use super::manifest::{ImageFile, Manifest, PartitionFiles};
 use super::record::{
     ChangeWriter, RecordKind, RowChange, changes, commit_head, encoded_changes, parse_commit_body,
     parse_record, push_removed, record_head,
 };
+use crate::catalog::changes::CatalogChange;
 use crate::catalog::{Catalog, Table};
 use crate::ground::byte_parts::ByteParts;
 use crate::ground::error::Error;
@@ -95,15 +96,24 @@ fn damaged_definitions_in_the_log_are_refused() {
             Ok(())
         },
     );
+    let whole = Catalog::from_image(&catalog, 4, &Catalog::empty());
+    let change = CatalogChange::between(&Catalog::empty(), &whole);
+    let change = serde_json::to_vec(&change).expect("text");
     let catalog = serde_json::to_vec(&catalog).expect("text");
     read_damaged(
         "catalog in the log",
-        &[catalog],
+        &[catalog, change],
         |_| (),
         |bytes| {
-            let image =
-                decode_catalog(bytes).map_err(|error| words(error, "catalog in the log"))?;
-            Catalog::from_image(&image, 4, &Catalog::empty());
+            let told = |error| words(error, "catalog in the log");
+            match decode_catalog(bytes).map_err(told)? {
+                LoggedCatalog::Whole(image) => {
+                    Catalog::from_image(&image, 4, &Catalog::empty());
+                }
+                LoggedCatalog::Change(change) => {
+                    change.apply(&Catalog::empty(), 4).map_err(told)?;
+                }
+            }
             Ok(())
         },
     );

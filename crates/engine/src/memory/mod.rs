@@ -244,6 +244,27 @@ impl Memory {
             .store(wanted.clamp(most / 8, most), Ordering::Relaxed);
     }
 
+    /// Where the last reading is above the limit, what to tell the operator: who has how much.
+    pub fn excess(&self) -> Option<String> {
+        let (resident, limit) = (self.resident.load(Ordering::Relaxed), self.limit());
+        let mb = |bytes: u64| format!("{:.1} MB", bytes as f64 / f64::from(1 << 20));
+        (resident > limit).then(|| {
+            format!(
+                "memory: {} are resident, and memory_limit is {}: {} of rows in memory, {} of row \
+                 directories, indexes and catalog, {} that clients cause, {} of fetched rows, {} of the \
+                 program's code; {} are promised to analytical statements",
+                mb(resident),
+                mb(limit),
+                mb(self.arena_at_reading.load(Ordering::Relaxed)),
+                mb(self.floor.metadata()),
+                mb(self.clients_at_reading.load(Ordering::Relaxed)),
+                mb(self.fetched_at_reading.load(Ordering::Relaxed)),
+                mb(self.files.load(Ordering::Relaxed)),
+                mb(self.reserved()),
+            )
+        })
+    }
+
     pub fn resident_max(&self) -> u64 {
         self.resident_max.load(Ordering::Relaxed)
     }
@@ -491,6 +512,18 @@ pub(crate) fn log_buffer_bytes(limit: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An operator learns of it, and who has how much.
+    #[test]
+    fn what_is_resident_beyond_the_limit_is_told() {
+        let arena = Arc::new(Arena::reserve(4 << 20).expect("address space"));
+        let memory = Memory::new(1 << 40, arena, true);
+        assert_eq!(memory.excess(), None);
+        memory.set_limit(1 << 20);
+        let told = memory.excess().expect("this process has more");
+        assert!(told.contains("memory_limit is 1.0 MB"), "{told}");
+        assert!(told.contains("0.0 MB that clients cause"), "{told}");
+    }
 
     #[test]
     fn rows_are_refused_only_when_metadata_leaves_hot_rows_their_floor() {

@@ -3,7 +3,7 @@
 
 use thermocline_storage::log::{LogFailed, Lsn};
 
-use crate::catalog::CatalogImage;
+use crate::catalog::changes::CatalogChange;
 use crate::catalog::draft::Draft;
 use crate::format::record::pieces;
 use crate::ground::byte_parts::ByteParts;
@@ -81,13 +81,14 @@ impl Parts {
         }
     }
 
-    /// A changed catalog, as it is logged.
+    /// What a transaction has changed in the catalog, as it is logged. All partitions are held,
+    /// so that nobody else changes the catalog before this is in force.
     pub(crate) fn encode_catalog(&self, draft: &Draft) -> Result<Vec<u8>> {
-        let catalog = draft.catalog(&self.catalog());
-        let (next_oid, next_storage) = self.next_numbers();
-        let mut image: CatalogImage = catalog.image(next_oid, next_storage);
-        image.restarted = self.begun_again(&draft.restarted);
-        serde_json::to_vec(&image)
+        let before = self.catalog();
+        let mut change = CatalogChange::between(&before, &draft.catalog(&before));
+        (change.next_oid, change.next_storage) = self.next_numbers();
+        change.restarted = self.begun_again(&draft.restarted);
+        serde_json::to_vec(&change)
             .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))
     }
 

@@ -29,6 +29,7 @@ use thermocline_storage::log::{Log, LogFailed};
 
 use crate::catalog::sequence::Sequence;
 use crate::catalog::storages::Storages;
+use crate::catalog::storages::TablesByStorage;
 use crate::catalog::table_lock::{Gate, LockedObject};
 use crate::catalog::{Catalog, FIRST_USER_OID, Table};
 use crate::ground::counters::Counters;
@@ -315,7 +316,7 @@ impl Parts {
     }
 
     /// Which table owns a storage, as of now.
-    pub(crate) fn tables_by_storage(&self) -> HashMap<u32, Arc<Table>> {
+    pub(crate) fn tables_by_storage(&self) -> TablesByStorage {
         self.storages.read().clone()
     }
 

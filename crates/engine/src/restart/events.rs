@@ -5,17 +5,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::Catalog;
+use crate::catalog::storages::TablesByStorage;
 use crate::ground::txn_id::TxnId;
 use crate::parts::Parts;
 
 /// The catalog at some place of the log, and what reads the rows of each storage there.
 pub(super) struct Definitions {
     pub catalog: Arc<Catalog>,
-    pub tables: HashMap<u32, Arc<Table>>,
+    pub tables: TablesByStorage,
 }
 
 impl Definitions {

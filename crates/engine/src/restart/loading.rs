@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use thermocline_device::{Mutation, StopPoint, stop_at};
 
@@ -22,7 +21,7 @@ use super::pieces::Batch;
 use super::progress::Progress;
 use super::settle::Ending;
 use super::tail::Tail;
-use crate::catalog::Table;
+use crate::catalog::storages::TablesByStorage;
 use crate::cold::evict::Evictor;
 use crate::format::manifest::{Manifest, PartitionFiles};
 use crate::ground::error::{Error, Result};
@@ -499,7 +498,7 @@ fn timed<T>(db: &Parts, spent_us: &AtomicU64, work: impl FnOnce() -> T) -> T {
 /// that was open had built them. What the log's tail says of their tables is applied by these
 /// definitions until the transaction commits, so they would lack what it changed. If it does,
 /// they are built anew.
-fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Table>>) {
+fn drop_unnamed_indexes(state: &mut PartitionState, tables: &TablesByStorage) {
     for (storage, rows) in state.tables.all_rows_mut() {
         let Some(table) = tables.get(&storage) else {
             continue;

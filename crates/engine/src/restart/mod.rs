@@ -30,6 +30,7 @@ use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
+use crate::catalog::changes::{CatalogChange, changes};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::database::Database;
@@ -307,22 +308,44 @@ impl Parts {
     }
 
     fn adopt_catalog(&self, image: &CatalogImage) {
-        let catalog = Catalog::from_image(image, self.partitions(), &self.catalog());
-        for table in catalog.tables.values() {
-            self.storages().put(table);
+        let known = self.catalog();
+        let catalog = Catalog::from_image(image, self.partitions(), &known);
+        self.adopt(&known, catalog, (image.next_oid, image.next_storage));
+    }
+
+    fn adopt_change(&self, change: CatalogChange) -> Result<()> {
+        let (known, next) = (self.catalog(), (change.next_oid, change.next_storage));
+        let catalog = change.apply(&known, self.partitions())?;
+        self.adopt(&known, catalog, next);
+        Ok(())
+    }
+
+    /// Has this catalog instead of `known`; the next object and storage have these numbers.
+    fn adopt(&self, known: &Catalog, catalog: Catalog, (oid, storage): (u32, u32)) {
+        for (_, _, table) in changes(&known.tables, &catalog.tables) {
+            table
+                .into_iter()
+                .for_each(|table| self.storages().put(table));
         }
-        catalog.tell_types();
-        self.tell_tablespaces(&catalog);
+        if !known.types.ptr_eq(&catalog.types) {
+            catalog.tell_types();
+        }
+        if !known.tablespaces.ptr_eq(&catalog.tablespaces) {
+            self.tell_tablespaces(&catalog);
+        }
         {
             let mut sequences = self.sequences().write();
-            for def in catalog.sequences.values() {
+            for (_, _, def) in changes(&known.sequences, &catalog.sequences) {
+                let Some(def) = def else {
+                    continue;
+                };
                 sequences
                     .entry(def.oid)
                     .or_insert_with(|| Sequence::new(def.start, false));
             }
         }
-        self.allocate_oids_after(image.next_oid);
-        self.allocate_storages_from(image.next_storage);
+        self.allocate_oids_after(oid);
+        self.allocate_storages_from(storage);
         *self.catalog_lock().write() = Arc::new(catalog);
     }
 

@@ -10,7 +10,7 @@ use super::events::{Definitions, Event};
 use super::loading::Loading;
 use super::pieces::{Action, Batch, Piece};
 use super::progress::Progress;
-use crate::format::definitions::{decode_catalog, decode_table};
+use crate::format::definitions::{LoggedCatalog, decode_catalog, decode_table};
 use crate::format::record::{Reader, RecordKind, encoded_changes, parse_commit_body, parse_record};
 use crate::ground::error::{Result, log_broken};
 use crate::ground::listener::RecoveryPart;
@@ -82,9 +82,7 @@ impl Reading<'_> {
                         .push(lsn, Event::Visible(TxnId(number)));
                 }
                 if !catalog.is_empty() && is_new {
-                    let image = decode_catalog(catalog)?;
-                    self.db.adopt_catalog(&image);
-                    self.db.begin_sequences_again(&image.restarted);
+                    self.define_logged(decode_catalog(catalog)?)?;
                     self.define(lsn);
                 }
                 Ok(())
@@ -118,6 +116,22 @@ impl Reading<'_> {
                 self.give(partition, &piece(Action::Command, body))
             }
         }
+    }
+
+    fn define_logged(&self, logged: LoggedCatalog) -> Result<()> {
+        let restarted = match logged {
+            LoggedCatalog::Whole(mut image) => {
+                self.db.adopt_catalog(&image);
+                std::mem::take(&mut image.restarted)
+            }
+            LoggedCatalog::Change(mut change) => {
+                let restarted = std::mem::take(&mut change.restarted);
+                self.db.adopt_change(change)?;
+                restarted
+            }
+        };
+        self.db.begin_sequences_again(&restarted);
+        Ok(())
     }
 
     fn hand_out_changes(&mut self, piece: &Piece<'_>) -> Result<()> {
