@@ -13,7 +13,7 @@ use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-use super::changes::{apply_entries, changed_entries, retain};
+use super::objects_by_number::{apply_entries, changed_entries, retain};
 
 /// The role that every database has, a superuser; PostgreSQL's number for it.
 pub const FIRST_ROLE_OID: u32 = 10;

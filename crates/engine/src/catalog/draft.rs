@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::catalog::changes::{Objects, changes};
+use crate::catalog::objects_by_number::{Objects, changes};
 use crate::catalog::sequence::Restarted;
 use crate::catalog::{Catalog, Table, comment};
 

@@ -6,12 +6,13 @@
 //! statements do not derive it again: layouts, key shapes, the partition hash.
 
 pub mod authority;
-pub(crate) mod changes;
 pub mod comment;
 pub mod ddl;
 pub mod default_privileges;
 pub(crate) mod draft;
 pub mod function;
+pub(crate) mod logged_change;
+pub(crate) mod objects_by_number;
 mod partition_hash;
 pub(crate) mod partition_map;
 pub mod partitioning;
@@ -27,7 +28,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
@@ -42,6 +42,7 @@ mod footprint;
 mod known_keys;
 mod layouts;
 mod materialized;
+mod names;
 mod objects;
 mod partial;
 mod sound;
@@ -57,10 +58,10 @@ pub(crate) use self::objects::{
 };
 
 use self::asked_for::AskedFor;
-pub use self::changes::Objects;
-use self::changes::changes;
 use self::known_keys::{fingerprint_index, knows_keys};
 use self::layouts::layouts;
+use self::names::Names;
+pub use self::objects_by_number::Objects;
 use crate::catalog::authority::Authority;
 pub use crate::catalog::authority::PUBLIC_SCHEMA_OID;
 use crate::catalog::comment::{CommentOn, Comments};
@@ -70,7 +71,7 @@ use crate::catalog::table_lock::Gate;
 use crate::catalog::tablespace::TablespaceDef;
 use crate::catalog::trigger::Firing;
 use crate::catalog::user_type::TypeDef;
-use crate::catalog::view::{ViewDef, deepest};
+use crate::catalog::view::ViewDef;
 use crate::policy::table_policy::{Policies, TablePolicy};
 use crate::policy::{Identification, Policy};
 
@@ -421,24 +422,8 @@ pub struct Catalog {
     /// What COMMENT says of them.
     pub comments: Arc<Comments>,
     /// By schema and name.
-    names: OrdMap<String, OrdMap<String, Named>>,
+    names: Names,
     deepest_view: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Named {
-    Table(u32),
-    Index(u32, u32),
-    Sequence(u32),
-    View(u32),
-}
-
-/// The names of a table and its indexes: schema, name, what has it.
-fn names_of_table(def: &TableDef) -> impl Iterator<Item = (String, String, Named)> {
-    let index = |index: &IndexDef| (index.name.clone(), Named::Index(def.oid, index.oid));
-    let table = (def.name.clone(), Named::Table(def.oid));
-    let all = std::iter::once(table).chain(def.indexes.iter().map(index));
-    all.map(|(name, named)| (def.schema.clone(), name, named))
 }
 
 /// What is checkpointed of a catalog.
@@ -499,15 +484,15 @@ impl Catalog {
                 oid: PUBLIC_SCHEMA_OID,
                 name: "public".into(),
             }],
-            tables: OrdMap::new(),
-            sequences: OrdMap::new(),
-            views: OrdMap::new(),
-            types: OrdMap::new(),
-            functions: OrdMap::new(),
-            tablespaces: OrdMap::new(),
+            tables: Objects::new(),
+            sequences: Objects::new(),
+            views: Objects::new(),
+            types: Objects::new(),
+            functions: Objects::new(),
+            tablespaces: Objects::new(),
             authority: Arc::default(),
             comments: Arc::default(),
-            names: OrdMap::new(),
+            names: Names::new(),
             deepest_view: 0,
         }
     }
@@ -518,15 +503,15 @@ impl Catalog {
         let mut catalog = Catalog {
             version: image.version,
             schemas: image.schemas.clone(),
-            tables: OrdMap::new(),
-            sequences: OrdMap::new(),
-            views: OrdMap::new(),
-            types: OrdMap::new(),
-            functions: OrdMap::new(),
-            tablespaces: OrdMap::new(),
+            tables: Objects::new(),
+            sequences: Objects::new(),
+            views: Objects::new(),
+            types: Objects::new(),
+            functions: Objects::new(),
+            tablespaces: Objects::new(),
             authority: Arc::new(image.authority.clone()),
             comments: Arc::new(image.comments.iter().cloned().collect()),
-            names: OrdMap::new(),
+            names: Names::new(),
             deepest_view: 0,
         };
         for def in &image.tables {
@@ -574,67 +559,6 @@ impl Catalog {
         }
     }
 
-    /// Has the names of its objects, and what else follows from them, where it has those of
-    /// `old`.
-    pub(crate) fn index_names(&mut self, old: &Catalog) {
-        let (mut gone, mut new) = (Vec::new(), Vec::new());
-        let mut views = !self.views.ptr_eq(&old.views);
-        for (_, before, after) in changes(&old.tables, &self.tables) {
-            let both = before.into_iter().chain(after);
-            views |= both.into_iter().any(|table| table.view().is_some());
-            gone.extend(
-                before
-                    .into_iter()
-                    .flat_map(|table| names_of_table(&table.def)),
-            );
-            new.extend(
-                after
-                    .into_iter()
-                    .flat_map(|table| names_of_table(&table.def)),
-            );
-        }
-        let name = |def: &SequenceDef| {
-            (
-                def.schema.clone(),
-                def.name.clone(),
-                Named::Sequence(def.oid),
-            )
-        };
-        for (_, before, after) in changes(&old.sequences, &self.sequences) {
-            gone.extend(before.map(|def| name(def)));
-            new.extend(after.map(|def| name(def)));
-        }
-        let name = |def: &ViewDef| (def.schema.clone(), def.name.clone(), Named::View(def.oid));
-        for (_, before, after) in changes(&old.views, &self.views) {
-            gone.extend(before.map(|def| name(def)));
-            new.extend(after.map(|def| name(def)));
-        }
-        for (schema, name, _) in gone {
-            if let Some(names) = self.names.get_mut(&schema) {
-                names.remove(&name);
-            }
-        }
-        for (schema, name, named) in new {
-            self.names.entry(schema).or_default().insert(name, named);
-        }
-        if views {
-            let all: Vec<_> = self.all_views().collect();
-            self.deepest_view = deepest(&self.views, &all);
-        }
-    }
-
-    fn named(&self, schema: &str, name: &str) -> Option<Named> {
-        self.names.get(schema)?.get(name).copied()
-    }
-
-    /// The table of this name.
-    pub fn table_by_name(&self, schema: &str, name: &str) -> Option<&Arc<Table>> {
-        match self.named(schema, name)? {
-            Named::Table(oid) => self.tables.get(&oid),
-            _ => None,
-        }
-    }
-
     /// The table with this object id.
     pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
         self.tables.get(&oid)
@@ -654,42 +578,9 @@ impl Catalog {
             || triggers.any(|trigger| trigger.oid == oid)
     }
 
-    /// The sequence of this name.
-    pub fn sequence_by_name(&self, schema: &str, name: &str) -> Option<&Arc<SequenceDef>> {
-        match self.named(schema, name)? {
-            Named::Sequence(oid) => self.sequences.get(&oid),
-            _ => None,
-        }
-    }
-
-    /// The view of this name.
-    pub fn view_by_name(&self, schema: &str, name: &str) -> Option<&Arc<ViewDef>> {
-        match self.named(schema, name)? {
-            Named::View(oid) => self.views.get(&oid),
-            _ => None,
-        }
-    }
-
     /// How deep the tree of a view's query is at most, with all that it reads.
     pub fn deepest_view(&self) -> u32 {
         self.deepest_view
-    }
-
-    /// The index of this name: its table and its position there.
-    pub fn index_by_name(&self, schema: &str, name: &str) -> Option<(&Arc<Table>, usize)> {
-        match self.named(schema, name)? {
-            Named::Index(table, oid) => {
-                let table = self.tables.get(&table)?;
-                let position = table.def.indexes.iter().position(|i| i.oid == oid)?;
-                Some((table, position))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether a table, index, sequence or view has this name.
-    pub fn relation_exists(&self, schema: &str, name: &str) -> bool {
-        self.named(schema, name).is_some()
     }
 
     /// The tablespace of this name.

@@ -14,7 +14,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use thermocline_device::Mutation;
 
 use crate::catalog::Table;
-use crate::catalog::changes::retain;
+use crate::catalog::objects_by_number::retain;
 
 /// The definition that reads each storage: the committed one, or that of the transaction that
 /// changes it; with all layouts that the storage's rows ever had.

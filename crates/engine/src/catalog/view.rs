@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::changes::Objects;
+use super::objects_by_number::Objects;
 
 /// The longest text of a view's query or of a function's body, in bytes: catalogs are in memory as
 /// a whole.

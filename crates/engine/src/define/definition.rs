@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use thermocline_storage::log::Lsn;
 
 use crate::access::Guards;
-use crate::catalog::changes::{changes, retain};
 use crate::catalog::ddl::{
     Change, drop_function, drop_schema, drop_tablespace, free_name, free_row_name, has_schema,
     has_tablespace, is_free_for, is_read_by_none, name_taken, put_function, put_sequence,
     put_tablespace, put_type, put_view, with_trigger,
 };
 use crate::catalog::draft::Draft;
+use crate::catalog::objects_by_number::{changes, retain};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, IndexDef, SchemaDef, Table, TableDef, is_of_none};
 use crate::format::record::{RecordKind, record_head};

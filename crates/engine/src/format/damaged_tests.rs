@@ -13,7 +13,7 @@ use super::record::{
     ChangeWriter, RecordKind, RowChange, changes, commit_head, encoded_changes, parse_commit_body,
     parse_record, push_removed, record_head,
 };
-use crate::catalog::changes::CatalogChange;
+use crate::catalog::logged_change::CatalogChange;
 use crate::catalog::{Catalog, Table};
 use crate::ground::byte_parts::ByteParts;
 use crate::ground::error::Error;

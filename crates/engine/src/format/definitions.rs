@@ -1,6 +1,6 @@
 //! Definitions as log records have them: JSON, checked before anything is derived from it.
 
-use crate::catalog::changes::{CHANGE_BEGINS, CatalogChange};
+use crate::catalog::logged_change::{CHANGE_BEGINS, CatalogChange};
 use crate::catalog::{CatalogImage, TableDef};
 use crate::ground::error::{Error, Result};
 

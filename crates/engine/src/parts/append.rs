@@ -3,8 +3,8 @@
 
 use thermocline_storage::log::{LogFailed, Lsn};
 
-use crate::catalog::changes::CatalogChange;
 use crate::catalog::draft::Draft;
+use crate::catalog::logged_change::CatalogChange;
 use crate::format::record::pieces;
 use crate::ground::byte_parts::ByteParts;
 use crate::ground::error::{Error, Result, log_failed};

@@ -30,7 +30,8 @@ use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
-use crate::catalog::changes::{CatalogChange, changes};
+use crate::catalog::logged_change::CatalogChange;
+use crate::catalog::objects_by_number::changes;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::database::Database;

@@ -1,58 +1,23 @@
-//! What differs between two catalogs: how a definition's commit is logged, and how what is
-//! derived from a catalog follows it.
+//! What a definition's commit has changed in the catalog, as it is logged.
 //!
 //! A record of the log has the objects that a commit has made or changed, and the numbers of
 //! those that it has dropped. So its length is that of the change, not that of the catalog, and a
 //! restart does as much for it. Commits of definitions hold all partitions, so that their records
 //! are in the order in which they came into force.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use serde::{Deserialize, Serialize};
 
 use super::authority::AuthorityChange;
 use super::comment::CommentOn;
 use super::function::FunctionDef;
+use super::objects_by_number::{Objects, apply_entries, changed_entries, changes};
 use super::tablespace::TablespaceDef;
 use super::user_type::TypeDef;
 use super::view::ViewDef;
 use super::{Catalog, SchemaDef, SequenceDef, Table, TableDef};
 use crate::ground::error::{Error, Result};
-
-/// Objects of one kind by their numbers; a copy shares them.
-pub type Objects<T> = OrdMap<u32, Arc<T>>;
-
-/// The number of an object, and the object as it was and as it is.
-pub(crate) type Changed<'a, T> = (u32, Option<&'a Arc<T>>, Option<&'a Arc<T>>);
-
-/// The objects that are not the same in two catalogs, in the order of their numbers.
-pub(crate) fn changes<'a, T>(
-    old: &'a Objects<T>,
-    new: &'a Objects<T>,
-) -> impl Iterator<Item = Changed<'a, T>> {
-    let same = old.ptr_eq(new);
-    let of = |all: &'a Objects<T>| all.iter().filter(move |_| !same).peekable();
-    let (mut old, mut new) = (of(old), of(new));
-    std::iter::from_fn(move || {
-        loop {
-            let (oid, order) = match (old.peek(), new.peek()) {
-                (None, None) => return None,
-                (Some((oid, _)), None) => (**oid, Ordering::Less),
-                (None, Some((oid, _))) => (**oid, Ordering::Greater),
-                (Some((old, _)), Some((new, _))) => (**old.min(new), old.cmp(new)),
-            };
-            let before = order.is_le().then(|| old.next()).flatten();
-            let after = order.is_ge().then(|| new.next()).flatten();
-            match (before.map(|(_, it)| it), after.map(|(_, it)| it)) {
-                (Some(before), Some(after)) if Arc::ptr_eq(before, after) => {}
-                (before, after) => return Some((oid, before, after)),
-            }
-        }
-    })
-}
 
 /// Of one kind of objects, those that were made or changed, and the numbers of those that are
 /// gone.
@@ -204,46 +169,6 @@ impl CatalogChange {
         }
         new.index_names(old);
         Ok(new)
-    }
-}
-
-/// Keeps these entries of a map.
-pub(crate) fn retain<K: Ord + Clone, V: Clone>(
-    map: &mut OrdMap<K, V>,
-    is_kept: impl Fn(&K, &V) -> bool,
-) {
-    let gone = map.iter().filter(|(key, value)| !is_kept(key, value));
-    let gone: Vec<K> = gone.map(|(key, _)| key.clone()).collect();
-    for key in gone {
-        map.remove(&key);
-    }
-}
-
-/// The entries of a map that are not as they were; those that are gone without a value.
-pub(super) fn changed_entries<K: Ord + Clone, V: PartialEq + Clone>(
-    old: &OrdMap<K, V>,
-    new: &OrdMap<K, V>,
-) -> Vec<(K, Option<V>)> {
-    let entry = |change| match change {
-        DiffItem::Add(key, value)
-        | DiffItem::Update {
-            new: (key, value), ..
-        } => (K::clone(key), Some(V::clone(value))),
-        DiffItem::Remove(key, _) => (key.clone(), None),
-    };
-    old.diff(new).map(entry).collect()
-}
-
-/// Makes of a map what it was when [`changed_entries`] looked.
-pub(super) fn apply_entries<K: Ord + Clone, V: Clone>(
-    map: &mut OrdMap<K, V>,
-    changed: Vec<(K, Option<V>)>,
-) {
-    for (key, value) in changed {
-        match value {
-            Some(value) => map.insert(key, value),
-            None => map.remove(&key),
-        };
     }
 }
 
