@@ -169,7 +169,7 @@ impl DraftMark {
 }
 
 /// Puts what was made, changed and dropped between `base` and `own` into others' objects.
-fn merge<T>(theirs: &mut Objects<T>, own: &Objects<T>, base: &Objects<T>) {
+fn merge<T: PartialEq>(theirs: &mut Objects<T>, own: &Objects<T>, base: &Objects<T>) {
     for (oid, _, after) in changes(base, own) {
         match after {
             Some(object) => theirs.insert(oid, Arc::clone(object)),

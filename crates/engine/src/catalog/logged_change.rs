@@ -39,7 +39,7 @@ impl<D> Default for Kind<D> {
 }
 
 impl<D: Clone> Kind<D> {
-    fn between<T>(old: &Objects<T>, new: &Objects<T>, def: impl Fn(&T) -> &D) -> Self {
+    fn between<T: PartialEq>(old: &Objects<T>, new: &Objects<T>, def: impl Fn(&T) -> &D) -> Self {
         let mut kind = Self::default();
         for (oid, _, after) in changes(old, new) {
             match after {

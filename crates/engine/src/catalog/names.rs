@@ -29,13 +29,29 @@ fn names_of_table(def: &TableDef) -> impl Iterator<Item = (String, String, Named
     all.map(|(name, named)| (def.schema.clone(), name, named))
 }
 
+impl Named {
+    fn number(self) -> u32 {
+        match self {
+            Named::Table(oid) | Named::Index(_, oid) | Named::Sequence(oid) | Named::View(oid) => {
+                oid
+            }
+        }
+    }
+}
+
 impl Catalog {
     /// Has the names of its objects, and what else follows from them, where it has those of
     /// `old`.
     pub(crate) fn index_names(&mut self, old: &Catalog) {
         let (mut gone, mut new) = (Vec::new(), Vec::new());
+        let schemas = self.schemas.iter().map(|schema| schema.oid);
+        let roles = self.authority.roles.keys().copied();
+        let tablespaces = self.tablespaces.keys().copied();
+        let mut last = schemas.chain(roles).chain(tablespaces).max();
         let mut views = !self.views.ptr_eq(&old.views);
         for (_, before, after) in changes(&old.tables, &self.tables) {
+            let triggers = after.into_iter().flat_map(|table| &table.def.triggers);
+            last = last.max(triggers.map(|trigger| trigger.oid).max());
             let both = before.into_iter().chain(after);
             views |= both.into_iter().any(|table| table.view().is_some());
             gone.extend(
@@ -71,8 +87,11 @@ impl Catalog {
             }
         }
         for (schema, name, named) in new {
+            last = last.max(Some(named.number()));
             self.names.entry(schema).or_default().insert(name, named);
         }
+        let end = last.map_or(0, |last| u64::from(last) + 1);
+        self.numbers_end = self.numbers_end.max(end);
         if views {
             let all: Vec<_> = self.all_views().collect();
             self.deepest_view = deepest(&self.views, &all);

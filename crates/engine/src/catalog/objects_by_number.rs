@@ -2,7 +2,6 @@
 //! what is the same. So a copy takes no time, many of them no memory, and what differs between
 //! two is found by what they do not share.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -14,29 +13,16 @@ pub type Objects<T> = OrdMap<u32, Arc<T>>;
 /// The number of an object, and the object as it was and as it is.
 pub(crate) type Changed<'a, T> = (u32, Option<&'a Arc<T>>, Option<&'a Arc<T>>);
 
-/// The objects that are not the same in two catalogs, in the order of their numbers.
-pub(crate) fn changes<'a, T>(
+/// The objects that are not the same in two catalogs, in the order of their numbers. What both
+/// share is passed over without a look.
+pub(crate) fn changes<'a, T: PartialEq>(
     old: &'a Objects<T>,
     new: &'a Objects<T>,
 ) -> impl Iterator<Item = Changed<'a, T>> {
-    let same = old.ptr_eq(new);
-    let of = |all: &'a Objects<T>| all.iter().filter(move |_| !same).peekable();
-    let (mut old, mut new) = (of(old), of(new));
-    std::iter::from_fn(move || {
-        loop {
-            let (oid, order) = match (old.peek(), new.peek()) {
-                (None, None) => return None,
-                (Some((oid, _)), None) => (**oid, Ordering::Less),
-                (None, Some((oid, _))) => (**oid, Ordering::Greater),
-                (Some((old, _)), Some((new, _))) => (**old.min(new), old.cmp(new)),
-            };
-            let before = order.is_le().then(|| old.next()).flatten();
-            let after = order.is_ge().then(|| new.next()).flatten();
-            match (before.map(|(_, it)| it), after.map(|(_, it)| it)) {
-                (Some(before), Some(after)) if Arc::ptr_eq(before, after) => {}
-                (before, after) => return Some((oid, before, after)),
-            }
-        }
+    old.diff(new).map(|change| match change {
+        DiffItem::Add(oid, new) => (*oid, None, Some(new)),
+        DiffItem::Update { old, new } => (*new.0, Some(old.1), Some(new.1)),
+        DiffItem::Remove(oid, old) => (*oid, Some(old), None),
     })
 }
 

@@ -136,8 +136,11 @@ proptest! {
         prop_assert_eq!(shown(&made), shown(&new));
         // What was not changed is shared, and so is not told anew.
         prop_assert!(changes(&old.tables, &made.tables).filter(|it| it.2.is_some()).count() <= put);
-        // As if all were read from an image.
         let image = new.image(0, 0);
+        let mut numbers = image.tables.iter().flat_map(|table| [table.oid, table.indexes[0].oid]);
+        prop_assert!(numbers.all(|oid| new.uses_oid(oid) && made.uses_oid(oid)));
+        prop_assert!(!made.uses_oid(5000));
+        // As if all were read from an image.
         prop_assert_eq!(shown(&Catalog::from_image(&image, 4, &Catalog::empty())), shown(&new));
     }
 }
