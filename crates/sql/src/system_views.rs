@@ -122,7 +122,7 @@ fn sessions(session: &SystemSession) -> Vec<Vec<Datum>> {
         row.extend(activity.holds.iter().map(|bytes| int(*bytes)));
         row
     };
-    session.facts.activity.iter().map(row).collect()
+    session.facts.activity().iter().map(row).collect()
 }
 
 fn tables(session: &SystemSession) -> Vec<Vec<Datum>> {

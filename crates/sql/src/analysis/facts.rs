@@ -8,6 +8,7 @@ use thermocline_engine::WaitsFor;
 use crate::expr::SessionInfo;
 use crate::privilege::Actor;
 use crate::session::Sessions;
+use crate::settings::Settings;
 use crate::styles::Styles;
 
 /// What a statement may know of its session; an owned copy, since a result is
@@ -34,10 +35,8 @@ pub struct SessionFacts {
     pub now_us: i64,
     /// How dates, times and numbers look.
     pub styles: Arc<Styles>,
-    /// All settings: name, value, description.
-    pub settings: Arc<Vec<(String, String, String)>>,
-    /// The sessions there are.
-    pub activity: Arc<Vec<Activity>>,
+    /// The session's settings, for a query that shows them.
+    pub(crate) settings: Option<Arc<Settings>>,
     /// Transactions committed and rolled back since the start.
     pub transactions: (u64, u64),
     /// The session's own cursors and statements, for a query that shows them.
@@ -46,6 +45,18 @@ pub struct SessionFacts {
     pub(crate) sessions: Option<Arc<Sessions>>,
     /// Who draws numbers of sequences.
     pub(crate) numbers: Option<Numbers>,
+}
+
+impl SessionFacts {
+    /// The sessions there are, as the statement's role may see them: for a query that shows them.
+    pub(crate) fn activity(&self) -> Vec<Activity> {
+        let sessions = self.sessions.as_ref();
+        let mut activity = sessions.map_or_else(Vec::new, |sessions| sessions.activity());
+        for session in &mut activity {
+            session.is_visible = self.actor.may_read_statements_of(&session.user);
+        }
+        activity
+    }
 }
 
 /// The session, as far as it draws numbers of sequences.

@@ -176,17 +176,12 @@ mod present {
             (
                 settings.search_path(),
                 settings.creation_path(),
-                settings.all(),
+                settings.clone(),
                 settings.styles(),
             )
         });
-        let actor = context.actor()?;
-        let mut activity = engine.sessions.activity();
-        for session in &mut activity {
-            session.is_visible = actor.may_read_statements_of(&session.user);
-        }
         Ok(SessionFacts {
-            actor,
+            actor: context.actor()?,
             session_user: context.session_user(),
             database: context.database.clone(),
             search_path: search_path.to_vec(),
@@ -196,13 +191,7 @@ mod present {
             explains: context.explains.load(Ordering::Relaxed),
             now_us: context.transaction_us(),
             styles,
-            settings: Arc::new(
-                settings
-                    .into_iter()
-                    .map(|(name, value, description)| (name, value, description.to_owned()))
-                    .collect(),
-            ),
-            activity: Arc::new(activity),
+            settings: Some(Arc::new(settings)),
             transactions: engine.sessions.transactions(),
             own: Arc::default(),
             sessions: Some(Arc::clone(&engine.sessions)),

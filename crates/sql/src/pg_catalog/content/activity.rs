@@ -110,7 +110,7 @@ pub(super) fn activity(relation: &Relation, session: &SystemSession) -> Vec<Vec<
             seen(Datum::text("client backend")),
         ])
     };
-    session.facts.activity.iter().map(row).collect()
+    session.facts.activity().iter().map(row).collect()
 }
 
 /// `pg_cursors`: the session's own.
@@ -192,7 +192,7 @@ pub(super) fn locks(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
         ],
     );
     let waits = session.db.lock_waits();
-    let sessions = &session.facts.activity;
+    let sessions = session.facts.activity();
     // A statement without a transaction is known while it waits.
     let process_of = |transaction: u64| -> Option<i64> {
         let of_wait = waits.iter().find(|wait| wait.transaction == transaction);
@@ -282,8 +282,9 @@ pub(crate) fn blockers(session: &SystemSession, process_id: i64) -> Vec<i64> {
         .collect();
     holders.sort_unstable();
     holders.dedup();
-    let sessions = session.facts.activity.iter();
+    let sessions = session.facts.activity();
     let of_transactions = sessions
+        .iter()
         .filter(|activity| holders.contains(&activity.transaction))
         .map(|activity| i64::from(activity.process_id));
     // Who stands in line before it may have no transaction.

@@ -340,14 +340,13 @@ pub(super) fn settings(relation: &Relation, session: &SystemSession) -> Vec<Vec<
             "source",
         ],
     );
-    session
-        .facts
-        .settings
-        .iter()
+    let settings = session.facts.settings.iter();
+    settings
+        .flat_map(|settings| settings.all())
         .map(|(name, value, description)| {
             filler.row([
-                Datum::text(name),
-                Datum::text(value),
+                Datum::text(&name),
+                Datum::text(&value),
                 Datum::text("Thermocline"),
                 Datum::text(description),
                 Datum::text("user"),

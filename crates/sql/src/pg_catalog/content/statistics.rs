@@ -97,7 +97,7 @@ pub(super) fn database(relation: &Relation, session: &SystemSession) -> Vec<Vec<
     vec![filler.row([
         Datum::oid(oids::DATABASE),
         Datum::text(&session.facts.database),
-        Datum::Int(session.facts.activity.len() as i64),
+        Datum::Int(session.facts.activity().len() as i64),
         Datum::Int(committed as i64),
         Datum::Int(rolled_back as i64),
         Datum::Int(session.db.counters().misses as i64),

@@ -27,14 +27,9 @@ pub(super) fn current_setting(run: &SystemEnvironment, values: &[Datum]) -> Resu
     if let Some(value) = run.requested_setting(name) {
         return Ok(Datum::text(value));
     }
-    let known = run
-        .session()
-        .facts
-        .settings
-        .iter()
-        .find(|(known, ..)| known.eq_ignore_ascii_case(name));
-    match known {
-        Some((_, value, _)) => Ok(Datum::text(value)),
+    let settings = run.session().facts.settings.as_ref();
+    match settings.and_then(|settings| settings.get(name)) {
+        Some(value) => Ok(Datum::text(&value)),
         None if values.get(1).is_some_and(Datum::is_true) => Ok(Datum::Null),
         None => Err(SqlError::new(
             "42704",
