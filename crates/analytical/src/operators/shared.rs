@@ -18,7 +18,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs, StatisticsContext, execute_stream};
 use futures::{StreamExt, ready, stream};
 use parking_lot::Mutex;
 use thermocline_query::call::Environment;
@@ -120,6 +120,8 @@ pub struct Shared {
     columns: Vec<(usize, u32)>,
     plan: Mutex<Option<LogicalPlan>>,
     physical: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    /// About how many rows there will be, when it is planned.
+    rows: Mutex<Option<usize>>,
     generation: Generation,
     environment: Arc<dyn Environment>,
     computed: Mutex<Option<(u64, Arc<Computation>)>>,
@@ -138,6 +140,7 @@ impl Shared {
             columns,
             plan: Mutex::new(Some(plan)),
             physical: Mutex::new(None),
+            rows: Mutex::new(None),
             generation,
             environment,
             computed: Mutex::new(None),
@@ -204,6 +207,11 @@ impl Operator for Shared {
         Vec::new()
     }
 
+    /// Those of its plan: who joins it must know whether it is the smaller side.
+    fn rows(&self) -> Option<usize> {
+        *self.rows.lock()
+    }
+
     async fn prepare(&self, session: &dyn datafusion::catalog::Session) -> Result<()> {
         let plan = self.plan.lock().take();
         if let Some(plan) = plan {
@@ -211,6 +219,9 @@ impl Operator for Shared {
                 return internal_err!("a session of another kind");
             };
             let physical = run::planned(state, plan, &self.environment, &|| ()).await?;
+            let statistics =
+                StatisticsContext::new().compute(physical.as_ref(), &StatisticsArgs::new())?;
+            *self.rows.lock() = statistics.num_rows.get_value().copied();
             *self.physical.lock() = Some(physical);
         }
         Ok(())

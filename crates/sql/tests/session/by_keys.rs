@@ -14,7 +14,7 @@ const ORDERS: i64 = 1600;
 const LINES: i64 = 3200;
 
 /// `@a` and `@b` are numbers below the orders'.
-const QUERIES: [&str; 24] = [
+const QUERIES: [&str; 27] = [
     "select o.id, c.region from orders o join customers c on c.id = o.customer where o.id = @a",
     "select o.id, c.region from orders o, customers c where c.id = o.customer and o.id in (@a, @b, -1)",
     "select o.id, l.item from orders o join lines l on l.order_id = o.id where o.id between @a and @a + 9",
@@ -43,6 +43,10 @@ const QUERIES: [&str; 24] = [
     "select o.id, c.region from orders o join customers c on c.region = o.note where o.id between @a and @a + 3",
     "select o.id, l.line from orders o join lines l on l.order_id = o.customer and l.line = 1 where o.id between @a and @b",
     "select count(*) from orders o join lines l on l.order_id = o.id where o.id > @a and o.note = 'region 3'",
+    "select c.id, (select max(o.total) from orders o where o.customer = c.id) from customers c where c.id between @a % 200 and @a % 200 + 4",
+    "select o.id, (select count(*) from lines l where l.order_id = o.id and l.qty > 9) from orders o
+     where o.customer = @a % 200 and o.total >= (select avg(x.total) from orders x where x.customer = o.customer)",
+    "select c.id, (select o.note from orders o where o.customer = c.id order by o.total desc limit 1) from customers c where c.id <> @b % 200",
 ];
 
 /// Of both schemas alike.
@@ -223,6 +227,14 @@ fn a_plan_says_by_which_index_rows_are_read() {
     );
     assert!(plan.contains("by lines_pkey (keys of a join)"), "{plan}");
     assert!(plan.contains("LearnKeys: of lines_pkey"), "{plan}");
+    // All orders were read for the customers of a few, since nobody told how few they are.
+    let of_each = "explain select c.region, (select count(*) from orders o where o.customer = c.id)
+        from customers c where c.id between 5 and 9";
+    let plan = client.rows(of_each).join("\n");
+    assert!(
+        plan.contains("by orders_customer_idx (keys of a join)"),
+        "{plan}"
+    );
 }
 
 /// Types that an index can be over, and how a value is made of `@`.
