@@ -16,7 +16,7 @@ use super::select::{distinct_as_groups, of_rows, plain_form};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{
-    Bounded, ColumnsUsed, JoinStep, OrderKey, Reason, SelectPlan, Source, StepKind, choose,
+    Bounded, ColumnsUsed, JoinStep, OrderKey, Path, Reason, SelectPlan, Source, StepKind, choose,
     conjunction,
 };
 
@@ -143,7 +143,15 @@ impl Planner<'_> {
             for part in parts_of(subquery, relation).ok_or(Reason::Form("a subquery"))? {
                 conjuncts_of(&part, &mut on)?;
             }
-            joining.outer.push(Outer { relation, kind, on });
+            let outer = Outer { relation, kind, on };
+            match kind == StepKind::Semi && joining.gives_one(&outer)? {
+                // It is a join like any other, and may come first.
+                true => {
+                    joining.inner |= bit(relation);
+                    joining.conjuncts.extend(outer.on);
+                }
+                false => joining.outer.push(outer),
+            }
         }
         Ok(())
     }
@@ -267,6 +275,21 @@ impl Joining {
             }
         }
         Err(Reason::Form("a join that no index bounds"))
+    }
+
+    /// Whether a relation has at most one row for the rows of all others: a unique key is equal to
+    /// what they give.
+    fn gives_one(&mut self, outer: &Outer) -> std::result::Result<bool, Reason> {
+        let placed = std::mem::replace(&mut self.placed, !bit(outer.relation));
+        let way = self.way(outer.relation, &outer.on, &[]);
+        self.placed = placed;
+        Ok(match way?.0.path {
+            Path::Probe(probe) => {
+                let mut keys = probe.keys.iter();
+                probe.is_unique(&self.tables[outer.relation].0) && keys.all(|key| key.len() == 1)
+            }
+            Path::Scan | Path::Row(_) => false,
+        })
     }
 
     fn inner_ones(&self) -> impl Iterator<Item = usize> + use<> {

@@ -113,10 +113,12 @@ fn asked() -> impl Strategy<Value = Asked> {
         theirs,
         on,
     });
-    let by = (0usize..5, 0i32..40).prop_map(|(form, number)| match form {
+    let by = (0usize..6, 0i32..40).prop_map(|(form, number)| match form {
         0 | 1 => format!("@0 = {number}"),
         2 => format!("@0 between {number} and {}", number + 6),
         3 => format!("@0 in ({number}, 3, 17)"),
+        // A query within may bound them.
+        4 => "@0 is not null".to_owned(),
         _ => format!("@0 > {number} and @0 < {}", number + 4),
     });
     let end = select(vec!["", "", "limit 5", "limit 3 offset 2"]);
@@ -301,6 +303,46 @@ fn joins_on_the_short_path_answer_as_the_analytical_path() {
     let (_, _, short, all) = state.into_inner();
     assert!(kinds.into_inner().iter().all(|(_, met)| *met));
     assert!(short * 8 > all, "only {short} of {all} on the short path");
+}
+
+/// A query within that has one row at most for each row outside is a join, and may come first: all
+/// rows outside were read.
+#[test]
+fn a_query_within_that_has_one_row_at_most_may_come_first() {
+    let server = Server::new();
+    let mut client = server.connect();
+    filled(&mut client);
+    let plan =
+        |client: &mut Connection, sql: &str| client.rows(&format!("explain {sql}")).join("\n");
+    let led = [
+        "select b.id from b where aid in (select id from a where x = 3)",
+        "select count(*) from b where exists (select from a where a.id = b.aid and a.x = 3)",
+        "select b.id from b where exists (select from c where c.k = b.aid and c.n = 2 and c.v = 3)",
+        "delete from b where aid in (select id from a where x = 3)",
+    ];
+    for sql in led {
+        let plan = plan(&mut client, sql);
+        assert!(
+            plan.contains("Path: short") && !plan.contains("Semi"),
+            "{sql}\n{plan}"
+        );
+        let leads = plan.find("x = 3").or(plan.find("v = 3"));
+        assert!(leads < plan.find("b_aid_idx"), "{sql}\n{plan}");
+    }
+    // Several rows for one are no join: each row outside comes once.
+    let several = [
+        "select id from a where id in (select aid from b where id in (1, 2, 71))",
+        "select id from a where id < 4 and exists (select from b where b.id in (5, 6, 7))",
+        "select id from a where id < 4 and exists (select from c where c.k = a.id)",
+    ];
+    for sql in several {
+        let given = client.rows(&format!("{sql} order by 1"));
+        assert!(
+            given.windows(2).all(|pair| pair[0] != pair[1]),
+            "{sql}: {given:?}"
+        );
+        assert!(!given.is_empty(), "{sql}");
+    }
 }
 
 #[test]
