@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# A schema of many small tables, as of an application with a schema for each of its customers: how
-# long they take to make, one statement each, to fill with a few rows, to change with all others there, and
-# to start again with after kill -9; and what they take of memory and log. Ours and PostgreSQL,
-# the same statements through psql.
+# Many small tables, as an application has with a schema for each of its customers. How long they
+# take to make, to fill with a few rows, and to change; how long a start takes after kill -9; what
+# they take of memory and disk. The same statements through psql, beside PostgreSQL.
 #
-# Needs psql; PostgreSQL's turn needs its server, too. Takes about five minutes with the defaults:
+# Needs psql; PostgreSQL's turn needs its server, too. Takes about a minute with the defaults:
 #   TABLES=10000 ROWS=20 LIMIT=2GB scripts/many-tables.sh
 # Exit code 0: all tables and rows were there after the kill.
 

@@ -513,17 +513,9 @@ impl Catalog {
         let mut catalog = Catalog {
             version: image.version,
             schemas: image.schemas.clone(),
-            tables: Objects::new(),
-            sequences: Objects::new(),
-            views: Objects::new(),
-            types: Objects::new(),
-            functions: Objects::new(),
-            tablespaces: Objects::new(),
             authority: Arc::new(image.authority.clone()),
             comments: Arc::new(image.comments.iter().cloned().collect()),
-            names: Names::new(),
-            numbers_end: 0,
-            deepest_view: 0,
+            ..Catalog::empty()
         };
         for def in &image.tables {
             let known = known.table(def.oid).filter(|known| known.def == *def);

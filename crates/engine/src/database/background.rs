@@ -112,8 +112,9 @@ impl Database {
             let resident = self.memory().read_resident();
             if resident > self.memory().limit() {
                 let now = self.clock().now();
-                let due = told.is_none_or(|told| now.saturating_sub(told) >= EXCESS_TOLD_INTERVAL);
-                if let Some(excess) = self.memory().excess().filter(|_| due) {
+                if told.is_none_or(|told| now.saturating_sub(told) >= EXCESS_TOLD_INTERVAL)
+                    && let Some(excess) = self.memory().excess()
+                {
                     told = Some(now);
                     self.report(&excess);
                 }
