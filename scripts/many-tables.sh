@@ -12,6 +12,7 @@ source "$ROOT/scripts/postgresql.sh"
 TABLES=${TABLES:-10000}
 ROWS=${ROWS:-20}
 LIMIT=${LIMIT:-2GB}
+CHANGED=$((TABLES < 300 ? TABLES : 300))
 
 command -v psql > /dev/null || skip "psql is not installed"
 find_postgresql || true
@@ -22,7 +23,7 @@ done > "$WORK/make.sql"
 for ((table = 1; table <= TABLES; table++)); do
     echo "INSERT INTO t_$table SELECT g, 'name ' || g, repeat('n', g * 9), g FROM generate_series(1, $ROWS) g;"
 done > "$WORK/fill.sql"
-for ((table = 1; table <= 300; table++)); do
+for ((table = 1; table <= CHANGED; table++)); do
     echo "ALTER TABLE t_$table ADD COLUMN more int; CREATE INDEX ON t_$table (price); COMMENT ON TABLE t_$table IS 'changed';"
 done > "$WORK/change.sql"
 
@@ -93,7 +94,7 @@ while read -r step what; do
     say "$line"
 done <<< "make \`CREATE TABLE\`, all, ms
 fill \`INSERT … SELECT\`, all, ms
-change \`ALTER TABLE\`, \`CREATE INDEX\`, \`COMMENT\`, 300 of each, ms
+change \`ALTER TABLE\`, \`CREATE INDEX\`, \`COMMENT\`, $CHANGED of each, ms
 memory memory, MB
 files files when it was killed, MB
 start first answer after kill -9, ms"
