@@ -21,12 +21,13 @@ use thermocline_sql::messages;
 use thermocline_sql::{Client, Session};
 use tokio::time::{Instant, timeout_at};
 
+use crate::batch::Batch;
 use crate::link::{SocketLink, stopped};
 use crate::message::{Bind, Execute, Parse, Target, only_string};
 use crate::metrics::Metrics;
 use crate::registry::Slot;
 use crate::running::{Panicked, guarded, watched};
-use crate::socket::{Frame, NoFrame, Socket};
+use crate::socket::{Frame, Message, NoFrame, Socket};
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -148,7 +149,13 @@ impl Connection {
     async fn converse(&mut self) -> Result<Infallible, Ending> {
         self.greet().await?;
         loop {
-            self.step().await?;
+            let message = self.next_message().await?;
+            Metrics::add(&self.socket.metrics().messages_received, 1);
+            match message {
+                Ok(Message::Batch(batch)) => self.batch(batch).await?,
+                Ok(Message::Frame(frame)) => self.step(frame).await?,
+                Err((tag, error)) => self.refuse(tag, &error).await?,
+            }
         }
     }
 
@@ -165,14 +172,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes in one message and answers it.
-    async fn step(&mut self) -> Result<(), Ending> {
-        let frame = self.next_frame().await?;
-        Metrics::add(&self.socket.metrics().messages_received, 1);
-        let frame = match frame {
-            Ok(frame) => frame,
-            Err((tag, error)) => return self.refuse(tag, &error).await,
-        };
+    /// Answers one message.
+    async fn step(&mut self, frame: Frame) -> Result<(), Ending> {
         match frame.tag {
             b'X' => return Err(Ending::Gone),
             b'S' => return self.sync().await,
@@ -218,16 +219,20 @@ impl Connection {
 
     /// The next message, or the tag of one that there is no memory for, and why; before
     /// waiting for it, what the client may be waiting for is written.
-    async fn next_frame(&mut self) -> Result<Result<Frame, (u8, SqlError)>, Ending> {
+    async fn next_message(&mut self) -> Result<Result<Message, (u8, SqlError)>, Ending> {
         let mut idle_until = None;
         loop {
             if let Some(end) = self.cancel.idle_end() {
                 return Err(end.into());
             }
-            match self.socket.frame() {
-                Ok(Some(frame)) => {
+            let message = match self.skipping {
+                true => self.socket.frame().map(|frame| frame.map(Message::Frame)),
+                false => self.socket.message(),
+            };
+            match message {
+                Ok(Some(message)) => {
                     self.is_ready = false;
-                    return Ok(Ok(frame));
+                    return Ok(Ok(message));
                 }
                 Ok(None) => {}
                 Err(NoFrame::Refused(tag, error)) => {
@@ -351,6 +356,38 @@ impl Connection {
                 "invalid frontend message type {other}"
             ))),
         })
+    }
+
+    /// One statement, from its Bind to the Sync.
+    async fn batch(&mut self, batch: Batch) -> Result<(), Ending> {
+        Metrics::add(
+            &self.socket.metrics().messages_received,
+            batch.messages() - 1,
+        );
+        let Self {
+            session, client, ..
+        } = self;
+        let answered = match batch.bind() {
+            Ok(bind) => run!(
+                self,
+                session.run_batch(
+                    bind.statement,
+                    bind.parameter_formats.as_slice(),
+                    bind.parameters.as_slice(),
+                    bind.result_formats.as_slice(),
+                    batch.describes,
+                    client,
+                )
+            ),
+            Err(error) => Err(error),
+        };
+        self.socket.give_back(batch);
+        let Err(error) = answered else {
+            return self.ready().await;
+        };
+        messages::error_response(&mut self.client.out, "ERROR", &error);
+        self.session.extended_error();
+        self.sync().await
     }
 
     async fn sync(&mut self) -> Result<(), Ending> {

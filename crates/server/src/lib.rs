@@ -14,6 +14,7 @@
 //! | `running.rs` | a statement under watch: its panics and its vanishing client |
 //! | `link.rs` | the socket as the session sees it: streaming results, COPY |
 //! | `socket.rs` | framing, one write a batch, buffers that shrink again |
+//! | `batch.rs` | a statement's messages from Bind to Sync, as one |
 //! | `message.rs` | the fields of the messages that clients send |
 //! | `message_boundary.rs` | where a message to a client ends, if its session is ended amid one |
 //! | `registry.rs` | who is connected: connection slots, CancelRequest |
@@ -26,6 +27,7 @@
 //! `max_message_bytes` and a streaming buffer; a slow reader is waited for.
 
 mod anteroom;
+mod batch;
 mod config;
 mod connection;
 mod crew;

@@ -20,6 +20,7 @@ use thermocline_sql::error::SqlError;
 use tokio::io::Interest;
 use tokio::time::timeout;
 
+use crate::batch::Batch;
 use crate::config::{
     FLUSH_BYTES, IDLE_BUFFER_BYTES, KEPT_BUFFER_BYTES, READ_AHEAD_BYTES, READ_BYTES,
     SMALL_MESSAGE_BYTES_MAX, STARTUP_PACKET_BYTES_MAX,
@@ -38,6 +39,13 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(crate) struct Frame {
     pub(crate) tag: u8,
     pub(crate) body: Bytes,
+}
+
+/// What a client has sent, as it is handed out.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Frame(Frame),
+    Batch(Batch),
 }
 
 /// Why there is no frame.
@@ -159,7 +167,30 @@ impl Socket {
 
     /// The next message, if all of it is here.
     pub(crate) fn frame(&self) -> Result<Option<Frame>, NoFrame> {
+        self.next_frame(&mut self.input.lock())
+    }
+
+    /// The next message, or a batch of one statement, if all of it is here.
+    pub(crate) fn message(&self) -> Result<Option<Message>, NoFrame> {
         let mut input = self.input.lock();
+        if input.large.is_none()
+            && let Some(batch) = Batch::take(&mut input.buffer, self.max_message_bytes)
+        {
+            return Ok(Some(Message::Batch(batch)));
+        }
+        let frame = self.next_frame(&mut input)?;
+        Ok(frame.map(Message::Frame))
+    }
+
+    /// A batch was answered: what it lay in is used again.
+    pub(crate) fn give_back(&self, batch: Batch) {
+        let mut input = self.input.lock();
+        if input.buffer.capacity() == 0 {
+            input.buffer = batch.into_buffer();
+        }
+    }
+
+    fn next_frame(&self, input: &mut Input) -> Result<Option<Frame>, NoFrame> {
         if let Some(refused) = input.take_refused() {
             return Err(refused);
         }
@@ -180,7 +211,7 @@ impl Socket {
             }
         };
         let Some(length) = rest.first_chunk() else {
-            return self.incomplete(&input);
+            return self.incomplete(input);
         };
         let length = u32::from_be_bytes(*length) as usize;
         if length < 4 {
@@ -195,10 +226,10 @@ impl Socket {
             if length > KEPT_BUFFER_BYTES && input.large.is_none() {
                 input.large = Some(LargeMessage::announced(tag, 1 + length));
             }
-            return self.incomplete(&input);
+            return self.incomplete(input);
         }
         let body = if length > KEPT_BUFFER_BYTES {
-            self.split_large(&mut input, 1 + length)
+            self.split_large(input, 1 + length)
         } else {
             input.buffer.split_to(1 + length).freeze()
         };

@@ -1,12 +1,22 @@
 //! A client's connection below its frames: over TCP or a Unix socket, and of the latter kind,
 //! too, when it comes out of TLS (`tls.rs`). Reading and writing need no more than `&self`.
 
-use std::io;
+use std::cell::RefCell;
+use std::io::{self, Read};
 
 use bytes::BytesMut;
+use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest, Ready};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
+
+/// The most that one read takes, in bytes.
+const READ_PART_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// What is read comes here first: the kernel is given bytes that are there.
+    static READ: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_PART_BYTES].into());
+}
 
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -65,10 +75,18 @@ impl Stream {
         }
     }
 
+    /// Reads what has come, as far as there is room. What was less than that was all: the next
+    /// wait then waits, and asks the kernel for nothing.
     pub(crate) fn try_read_buf(&self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
-            Self::Tcp(stream) => stream.try_read_buf(buffer),
-            Self::Unix(stream) | Self::Tls { stream, .. } => stream.try_read_buf(buffer),
+            Self::Tcp(stream) => {
+                let read = || read_part(stream.into(), buffer);
+                told(read, |read| stream.try_io(Interest::READABLE, read))
+            }
+            Self::Unix(stream) | Self::Tls { stream, .. } => {
+                let read = || read_part(stream.into(), buffer);
+                told(read, |read| stream.try_io(Interest::READABLE, read))
+            }
         }
     }
 
@@ -99,5 +117,40 @@ impl Stream {
             Self::Tcp(stream) => stream.shutdown().await,
             Self::Unix(stream) | Self::Tls { stream, .. } => stream.shutdown().await,
         }
+    }
+}
+
+/// Reads once; how many bytes, and whether there may be more.
+fn read_part(socket: SockRef<'_>, buffer: &mut BytesMut) -> io::Result<(usize, bool)> {
+    READ.with_borrow_mut(|read| {
+        let room = buffer.capacity() - buffer.len();
+        let part = &mut read[..room.min(READ_PART_BYTES)];
+        let bytes = (&*socket).read(part)?;
+        buffer.extend_from_slice(&part[..bytes]);
+        Ok((bytes, bytes == 0 || bytes == part.len()))
+    })
+}
+
+/// What `read` has read. Where that was all, `try_io` is told that a read would wait, which it
+/// notes for the event that it has seen: one that comes after it counts.
+fn told(
+    read: impl FnOnce() -> io::Result<(usize, bool)>,
+    try_io: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
+) -> io::Result<usize> {
+    let (mut read, mut bytes) = (Some(read), None);
+    let tried = try_io(&mut || {
+        let Some(read) = read.take() else {
+            return Ok(());
+        };
+        let (came, is_more) = read()?;
+        bytes = Some(came);
+        match is_more {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    });
+    match (bytes, tried) {
+        (Some(bytes), _) => Ok(bytes),
+        (None, tried) => tried.map(|()| 0),
     }
 }

@@ -56,7 +56,6 @@ mod unread;
 mod utility;
 mod vacuum;
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -65,6 +64,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use hashbrown::HashMap;
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Account, Cancel, Charge};
 

@@ -27,6 +27,7 @@ impl Session {
         let inner = Run {
             prepared: &prepared,
             planned: Some(&planned),
+            is_fresh: false,
             parameters: &parameters,
             formats: run.formats,
             describe: run.describe,

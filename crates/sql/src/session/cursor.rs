@@ -52,6 +52,7 @@ impl Session {
                 Formats::Text
             },
             rows: PortalRows::Unstarted,
+            is_fresh: false,
             held: declare.hold,
             stand: None,
             // The statement is its own transaction where there is no other.

@@ -107,18 +107,23 @@ impl Session {
                 result_formats,
             )
             .await;
+        let bound = self.noted_bind(began, (statement, portal), &prepared, bound)?;
+        self.portals.insert(portal.to_owned(), bound);
+        Ok(())
+    }
+
+    /// A portal that was bound, or why not, once that is logged.
+    fn noted_bind(
+        &self,
+        began: Instant,
+        (statement, portal): (&str, &str),
+        prepared: &Prepared,
+        bound: Result<Portal>,
+    ) -> Result<Portal> {
         let step = Step::Bind { statement, portal };
-        match bound {
-            Ok(bound) => {
-                self.log_step(began, &step, &prepared.text, &bound.parameters, None);
-                self.portals.insert(portal.to_owned(), bound);
-                Ok(())
-            }
-            Err(error) => {
-                self.log_step(began, &step, &prepared.text, &[], Some(&error));
-                Err(error)
-            }
-        }
+        let values = bound.as_ref().map_or(&[][..], |bound| &bound.parameters);
+        self.log_step(began, &step, &prepared.text, values, bound.as_ref().err());
+        bound
     }
 
     async fn bind_portal(
@@ -189,6 +194,7 @@ impl Session {
             parameters,
             formats,
             rows: PortalRows::Unstarted,
+            is_fresh: false,
             held: false,
             stand: None,
             is_of_before: false,
@@ -235,14 +241,12 @@ impl Session {
     /// # Errors
     /// 34000 for an unknown portal.
     pub async fn describe_portal(&mut self, portal: &str, client: &mut Client) -> Result<()> {
-        let portal = self.portal(portal)?;
+        self.describe(self.portal(portal)?, client)
+    }
+
+    fn describe(&self, portal: &Portal, client: &mut Client) -> Result<()> {
         match &portal.planned {
-            Some(planned) => match &planned.columns {
-                Some(columns) => {
-                    messages::row_description(&mut client.out, columns, &portal.formats);
-                }
-                None => messages::no_data(&mut client.out),
-            },
+            Some(planned) => planned.describe(&portal.formats, &mut client.out),
             None => match self.utility_columns(&portal.prepared)? {
                 Some(columns) => {
                     messages::row_description(&mut client.out, &columns, &portal.formats);
@@ -264,15 +268,80 @@ impl Session {
         max_rows: u32,
         client: &mut Client,
     ) -> Result<()> {
-        let began = Instant::now();
-        self.context.cancel.reset();
         // Taken out while it runs; a transaction command may close all portals.
         let mut taken = self
             .portals
             .remove(portal)
             .ok_or_else(|| no_portal(portal))?;
-        let again = !matches!(taken.rows, PortalRows::Unstarted);
+        let (began, again) = self.begin_execution(&taken);
         let executed = self.execute_taken(&mut taken, max_rows, client).await;
+        self.note_execution(began, portal, &taken, again, &executed);
+        if executed? {
+            self.portals.insert(portal.to_owned(), taken);
+        }
+        Ok(())
+    }
+
+    /// A batch of one statement: Bind of the unnamed portal, Describe if `describes`, Execute for
+    /// all rows, and Sync.
+    ///
+    /// # Errors
+    /// Those of the messages before the Sync; an error of that one is written behind their answers.
+    pub async fn run_batch(
+        &mut self,
+        statement: &str,
+        parameter_formats: &[i16],
+        parameters: &[Option<&[u8]>],
+        result_formats: &[i16],
+        describes: bool,
+        client: &mut Client,
+    ) -> Result<()> {
+        let began = Instant::now();
+        let prepared = self.prepared(statement).await?;
+        let bound = self
+            .bind_portal("", &prepared, parameter_formats, parameters, result_formats)
+            .await;
+        let mut portal = self.noted_bind(began, (statement, ""), &prepared, bound)?;
+        drop(prepared);
+        if !self.portals.is_empty() {
+            self.portals.remove("");
+        }
+        portal.is_fresh = true;
+        messages::bind_complete(&mut client.out);
+        if describes {
+            self.describe(&portal, client)?;
+        }
+        self.sync_follows = true;
+        let (began, again) = self.begin_execution(&portal);
+        let executed = self.execute_taken(&mut portal, 0, client).await;
+        self.note_execution(began, "", &portal, again, &executed);
+        // Sync closes all portals outside of a transaction.
+        if executed? && self.transaction.block() != Block::None {
+            portal.is_fresh = false;
+            self.portals.insert(String::new(), portal);
+        }
+        if let Err(error) = self.sync().await {
+            messages::error_response(&mut client.out, "ERROR", &error);
+        }
+        Ok(())
+    }
+
+    /// When an execution begins, and whether the portal goes on.
+    fn begin_execution(&self, taken: &Portal) -> (Instant, bool) {
+        self.context.cancel.reset();
+        let again = !matches!(taken.rows, PortalRows::Unstarted);
+        (Instant::now(), again)
+    }
+
+    /// Logs and counts an execution.
+    fn note_execution(
+        &self,
+        began: Instant,
+        portal: &str,
+        taken: &Portal,
+        again: bool,
+        executed: &Result<bool>,
+    ) {
         self.forget_waits();
         let step = Step::Execute {
             statement: &taken.prepared.name,
@@ -286,10 +355,6 @@ impl Session {
         }
         let error = executed.as_ref().err();
         self.log_step(began, &step, &taken.prepared.text, &taken.parameters, error);
-        if executed? {
-            self.portals.insert(portal.to_owned(), taken);
-        }
-        Ok(())
     }
 
     /// Executes a portal; whether it is still one afterwards.
@@ -338,6 +403,7 @@ impl Session {
             let run = Run {
                 prepared: &portal.prepared,
                 planned: portal.planned.as_ref(),
+                is_fresh: portal.is_fresh,
                 parameters: &portal.parameters,
                 formats: &portal.formats,
                 describe: false,

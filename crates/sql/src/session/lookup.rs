@@ -1,7 +1,7 @@
 //! The way from a statement to its plan: the one it was last given, or a new one. It is analysed
 //! once, by PostgreSQL's rules; the typed tree says who runs it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use pg_raw_parse::Node;
@@ -256,6 +256,7 @@ impl Lookup<'_> {
             parameter_oids: declared_oids(oids, declared),
             parameters: bound.parameters.clone(),
             columns: bound.columns.clone().map(Arc::from),
+            description: OnceLock::new(),
             catalog: Arc::clone(&self.catalog),
             settings,
             sizes: Vec::new(),

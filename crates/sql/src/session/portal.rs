@@ -25,6 +25,8 @@ pub(super) struct Portal {
     pub(super) parameters: Vec<Value>,
     pub(super) formats: Formats,
     pub(super) rows: PortalRows,
+    /// It is executed in the batch in which it was bound: its plan need not be looked at again.
+    pub(super) is_fresh: bool,
     /// It outlives its transaction (WITH HOLD).
     pub(super) held: bool,
     /// The rows that it stands on, for WHERE CURRENT OF.

@@ -4,11 +4,12 @@
 //! one name space. Texts of the simple protocol that come again are kept too.
 
 use crate::analysis::StatementFacts;
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use thermocline_query::functions::clock;
 
+use bytes::BytesMut;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
 use thermocline_values::types::DataType;
@@ -18,12 +19,16 @@ use super::plpgsql::{Asked, CallsBefore};
 use super::shelf::{Place, Shelf};
 use crate::bind::{Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
-use crate::output::OutputColumn;
+use crate::messages;
+use crate::output::{Formats, OutputColumn};
 use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{self, Query, Statement};
 use crate::settings::Settings;
 use crate::statement_statistics::query_id;
 use crate::styles::Styles;
+
+/// A longer RowDescription is written anew each time: a plan's charge has room for this.
+const DESCRIPTION_BYTES_MAX: usize = 1 << 10;
 
 /// A statement, parsed, with the plan it was last given.
 pub(super) struct Prepared {
@@ -73,6 +78,8 @@ pub(super) struct Planned {
     pub(super) parameter_oids: Vec<u32>,
     /// The result's columns.
     pub(super) columns: Option<Arc<[OutputColumn]>>,
+    /// RowDescription of these columns as texts, if it is short; drivers ask each time.
+    pub(super) description: OnceLock<Box<[u8]>>,
     /// The catalog it was bound against, which may be a transaction's own.
     pub(super) catalog: Arc<Catalog>,
     /// The settings that it depends on.
@@ -119,6 +126,28 @@ impl PlanSettings {
 }
 
 impl Planned {
+    /// RowDescription, or NoData.
+    pub(super) fn describe(&self, formats: &Formats, out: &mut BytesMut) {
+        let Some(columns) = &self.columns else {
+            messages::no_data(out);
+            return;
+        };
+        if *formats == Formats::Text {
+            if let Some(description) = self.description.get() {
+                out.extend_from_slice(description);
+                return;
+            }
+            let begin = out.len();
+            messages::row_description(out, columns, formats);
+            let written = &out[begin..];
+            if written.len() <= DESCRIPTION_BYTES_MAX {
+                self.description.get_or_init(|| written.into());
+            }
+            return;
+        }
+        messages::row_description(out, columns, formats);
+    }
+
     fn is_current(&self, db: &Database, catalog: &Arc<Catalog>, settings: &PlanSettings) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && self.settings.are_same(settings)

@@ -55,6 +55,8 @@ pub(super) struct Run<'a> {
     pub(super) prepared: &'a Arc<Prepared>,
     /// The plan its parameters were read for, if it is a query's.
     pub(super) planned: Option<&'a Arc<Planned>>,
+    /// That plan was looked at just now.
+    pub(super) is_fresh: bool,
     pub(super) parameters: &'a [Value],
     pub(super) formats: &'a Formats,
     /// The simple protocol: RowDescription comes with the rows.
@@ -166,11 +168,16 @@ impl Session {
         };
         let mark = client.out.len();
         for attempt in 1.. {
+            let fresh = run.planned.filter(|_| run.is_fresh && attempt == 1);
             // The catalog may have changed since the parameters were read.
-            let current = self.plan(run.prepared, query).await?;
-            if run
-                .planned
-                .is_some_and(|planned| planned.parameters != current.parameters)
+            let current = match fresh {
+                Some(planned) => Arc::clone(planned),
+                None => self.plan(run.prepared, query).await?,
+            };
+            if fresh.is_none()
+                && run
+                    .planned
+                    .is_some_and(|planned| planned.parameters != current.parameters)
             {
                 return Err(SqlError::unsupported(
                     "cached plan must not change result type",

@@ -75,6 +75,7 @@ impl Session {
         let run = Run {
             prepared,
             planned: None,
+            is_fresh: false,
             parameters: &[],
             formats: &Formats::Text,
             describe: true,

@@ -242,6 +242,7 @@ impl Machine<'_> {
         let run = Run {
             prepared,
             planned: None,
+            is_fresh: false,
             parameters: &[],
             formats: &Formats::Text,
             describe: false,
