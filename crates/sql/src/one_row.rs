@@ -145,7 +145,8 @@ pub(crate) fn bind(
             "Ask for the time in queries of their own.",
         )));
     }
-    is_done_here(&analyzed).then(|| Ok(TypedQuery::of(analyzed)))
+    is_done_here(&analyzed)
+        .then(|| Ok(TypedQuery::of(analyzed).of_the_moment(environment.has_told_time())))
 }
 
 /// Whether a query of what calls before it give is computed here.

@@ -52,6 +52,8 @@ pub struct TypedQuery {
         expect(dead_code, reason = "only analytical statements may run twice")
     )]
     pub(crate) is_volatile: bool,
+    /// Its literals say what the time was when it was analysed (`now`, `today`).
+    pub(crate) of_the_moment: bool,
     /// How deep its tree is, if views stand in it; else the statement's text says it.
     pub(crate) depth: u32,
 }
@@ -73,6 +75,7 @@ impl TypedQuery {
             parameters: analyzed.parameters,
             tables: Vec::new(),
             shows_own: false,
+            of_the_moment: false,
             depth: 0,
         }
     }
@@ -86,6 +89,7 @@ impl TypedQuery {
             tables: self.tables.clone(),
             shows_own: self.shows_own,
             has_series: self.has_series,
+            of_the_moment: self.of_the_moment,
             depth: self.depth,
         }
     }
@@ -93,6 +97,12 @@ impl TypedQuery {
     /// The same, whose tree is so deep.
     pub(crate) fn of_depth(mut self, depth: u32) -> Self {
         self.depth = depth;
+        self
+    }
+
+    /// The same, whose literals say what the time is, if so.
+    pub(crate) fn of_the_moment(mut self, of_the_moment: bool) -> Self {
+        self.of_the_moment = of_the_moment;
         self
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct BoundStatement {
     pub(crate) tables: Vec<Arc<Table>>,
     /// It shows the session's own cursors or statements.
     shows_own: bool,
+    /// Its literals say what the time is (`now`, `today`).
+    pub(crate) of_the_moment: bool,
     /// How deep its tree is, if views stand in it.
     depth: u32,
 }
@@ -112,6 +114,7 @@ pub(crate) fn bind_statement(
         calls: std::mem::take(&mut analyzed.calls),
         analyzed,
         shows_own: found.own.get(),
+        of_the_moment: environment.has_told_time(),
         depth: match found.views.get() {
             true => depth,
             false => 0,

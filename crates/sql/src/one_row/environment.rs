@@ -21,6 +21,8 @@ pub(crate) struct StatementEnvironment<'a> {
     pub(super) awaited: Awaited,
     /// This run of the statement has taken or given back an advisory lock.
     advisory: AtomicBool,
+    /// Whether anything has asked for the transaction's time.
+    told_time: AtomicBool,
 }
 
 impl<'a> StatementEnvironment<'a> {
@@ -32,7 +34,13 @@ impl<'a> StatementEnvironment<'a> {
             styles,
             awaited: Awaited::default(),
             advisory: AtomicBool::new(false),
+            told_time: AtomicBool::new(false),
         }
+    }
+
+    /// Whether anything has asked for the transaction's time.
+    pub(crate) fn has_told_time(&self) -> bool {
+        self.told_time.load(Relaxed)
     }
 }
 
@@ -89,6 +97,7 @@ impl Environment for StatementEnvironment<'_> {
     }
 
     fn transaction_time(&self) -> i64 {
+        self.told_time.store(true, Relaxed);
         self.now_us
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::ThreadId;
 
 use parking_lot::Mutex;
@@ -29,6 +30,8 @@ pub(crate) struct SystemEnvironment {
     made: Option<Mutex<Made>>,
     ending: Arc<Ending>,
     pub(crate) awaited: Awaited,
+    /// Whether anything has asked for the transaction's time.
+    told_time: AtomicBool,
 }
 
 /// Whose memory values are made of.
@@ -65,7 +68,13 @@ impl SystemEnvironment {
             made: made.map(Mutex::new),
             ending: Arc::default(),
             awaited: Awaited::default(),
+            told_time: AtomicBool::new(false),
         }
+    }
+
+    /// Whether anything has asked for the transaction's time.
+    pub(crate) fn has_told_time(&self) -> bool {
+        self.told_time.load(Relaxed)
     }
 
     pub(crate) fn session(&self) -> &SystemSession {
@@ -102,6 +111,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn transaction_time(&self) -> i64 {
+        self.told_time.store(true, Relaxed);
         self.session.facts.now_us
     }
 

@@ -101,9 +101,15 @@ impl Lookup<'_> {
             )
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
-            return typed.map(|typed| whole(typed.bound(self.catalog.version, plan)));
+            return typed.map(|typed| {
+                let of_the_moment = typed.of_the_moment;
+                let bound = whole(typed.bound(self.catalog.version, plan));
+                bound.of_the_moment(of_the_moment)
+            });
         }
         let mut bound = self.bound(statement, place, true)?;
+        let of_the_moment = bound.of_the_moment;
+        let whole = |bound| whole(bound).of_the_moment(of_the_moment);
         let calls = std::mem::take(&mut bound.calls);
         let calls = CallsBefore::new(calls, &bound.analyzed.parameters).map(Arc::new);
         drop(parsed);
@@ -263,6 +269,7 @@ impl Lookup<'_> {
             asked: self.scope.map(Scope::asked),
             calls: None,
             of_partitions: None,
+            of_the_moment: false,
             bound,
         }
     }

@@ -47,6 +47,9 @@ pub(super) struct Prepared {
     pub(super) declared: Vec<u32>,
     /// Its client knows the shape of its rows, which must not change then.
     described: bool,
+    /// It is sent anew each time, and means what it says then. A prepared statement goes on to
+    /// mean what it meant when it was prepared.
+    is_anew: bool,
     planned: Mutex<Option<Arc<Planned>>>,
     /// The columns of the plan it was last given; kept when the statement leaves memory.
     known: Arc<KnownColumns>,
@@ -92,6 +95,8 @@ pub(super) struct Planned {
     pub(super) calls: Option<Arc<CallsBefore>>,
     /// What its plans over partitions are charged.
     pub(super) of_partitions: Option<Charge>,
+    /// Literals in it say what the time was when it was planned (`now`, `today`).
+    pub(super) of_the_moment: bool,
 }
 
 /// A session's settings, as far as plans depend on them.
@@ -126,6 +131,12 @@ impl PlanSettings {
 }
 
 impl Planned {
+    /// The same, whose literals say what the time is, if so.
+    pub(super) fn of_the_moment(mut self, of_the_moment: bool) -> Self {
+        self.of_the_moment = of_the_moment;
+        self
+    }
+
     /// RowDescription, or NoData.
     pub(super) fn describe(&self, formats: &Formats, out: &mut BytesMut) {
         let Some(columns) = &self.columns else {
@@ -170,6 +181,7 @@ impl Prepared {
             statement,
             declared,
             described: true,
+            is_anew: false,
             planned: Mutex::new(None),
             known: Arc::default(),
             depth: 0,
@@ -240,6 +252,7 @@ impl Prepared {
         };
         let mut simple = Self::new(text, Some(part.statement), Vec::new());
         simple.described = false;
+        simple.is_anew = true;
         simple.message = Arc::clone(message);
         simple.before = part.before;
         simple.of_depth(part.depth)
@@ -263,6 +276,7 @@ impl Prepared {
         let planned = self.planned.lock();
         planned
             .as_ref()
+            .filter(|planned| !(self.is_anew && planned.of_the_moment))
             .filter(|planned| planned.is_current(db, catalog, settings))
             .cloned()
     }

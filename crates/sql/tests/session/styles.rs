@@ -425,3 +425,46 @@ fn digits_of_seconds_and_fields_are_of_the_type() {
         &["2024-01-01 00:00:00.123+00"],
     );
 }
+
+#[test]
+fn a_text_that_comes_again_means_the_moment_when_it_comes() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.query("create table m (a int primary key, at timestamptz)");
+    client.query("insert into m values (1, 'now'), (2, 'now')");
+    let statements = [
+        "select 'now'::timestamptz = now()",
+        "select timestamp 'now' = localtimestamp",
+        "select time 'now' = localtime",
+        "select '{now}'::timestamptz[] = array[now()]",
+        "select date_trunc('day', timestamptz 'tomorrow') = current_date + 1 and 'now' = now()",
+        "values ('now'::timestamptz = now())",
+        "select 'now'::timestamptz = now() from m where a = 1",
+        "select bool_and(x.at <= 'now' and 'now'::timestamptz = now()) from m x join m y on x.a <> y.a",
+        "update m set at = 'now' where a = 1 returning at = now()",
+        "insert into m values (3, 'now') on conflict (a) do update set at = excluded.at returning at = now()",
+        "with w as (update m set at = 'now' where a = 2 returning at) select at = now() from w",
+    ];
+    for sql in statements {
+        for time in 0..5 {
+            assert_eq!(client.rows(sql), ["t"], "{sql}, time {time}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    // A statement that is prepared goes on to mean what it meant then, as in PostgreSQL.
+    client.query("prepare p as select 'now'::timestamptz");
+    let first = client.rows("execute p");
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    assert_eq!(client.rows("execute p"), first);
+    client
+        .parse("s", "select 'now'::timestamptz, a from m where a = $1", &[])
+        .unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        client.bind("", "s", &[Some("1")]).unwrap();
+        seen.push(client.execute("", 0).unwrap());
+        client.sync().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(seen.iter().all(|rows| *rows == seen[0]), "{seen:?}");
+}
