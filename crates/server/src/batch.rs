@@ -65,6 +65,11 @@ impl Batch {
         Bind::read(&self.bytes[HEAD_BYTES..self.bind_bytes.max(HEAD_BYTES)])
     }
 
+    /// All its messages.
+    pub(crate) fn into_bytes(self) -> BytesMut {
+        self.bytes
+    }
+
     /// The memory that it lay in, without it.
     pub(crate) fn into_buffer(mut self) -> BytesMut {
         self.bytes.clear();

@@ -80,6 +80,8 @@ pub(crate) struct Connection {
     vanished_client_grace: Duration,
     /// An error happened in this batch: pass over everything up to Sync.
     skipping: bool,
+    /// Messages are taken one by one up to Sync, also where they make a batch.
+    one_by_one: bool,
     /// All was answered: the client is to say what comes next.
     is_ready: bool,
 }
@@ -129,6 +131,7 @@ impl Connection {
             slot,
             vanished_client_grace,
             skipping: false,
+            one_by_one: false,
             is_ready: false,
         }
     }
@@ -225,7 +228,7 @@ impl Connection {
             if let Some(end) = self.cancel.idle_end() {
                 return Err(end.into());
             }
-            let message = match self.skipping {
+            let message = match self.skipping || self.one_by_one {
                 true => self.socket.frame().map(|frame| frame.map(Message::Frame)),
                 false => self.socket.message(),
             };
@@ -360,10 +363,6 @@ impl Connection {
 
     /// One statement, from its Bind to the Sync.
     async fn batch(&mut self, batch: Batch) -> Result<(), Ending> {
-        Metrics::add(
-            &self.socket.metrics().messages_received,
-            batch.messages() - 1,
-        );
         let Self {
             session, client, ..
         } = self;
@@ -381,6 +380,16 @@ impl Connection {
             ),
             Err(error) => Err(error),
         };
+        if matches!(answered, Ok(false)) {
+            self.one_by_one = true;
+            Metrics::subtract(&self.socket.metrics().messages_received, 1);
+            self.socket.put_back(batch);
+            return Ok(());
+        }
+        Metrics::add(
+            &self.socket.metrics().messages_received,
+            batch.messages() - 1,
+        );
         self.socket.give_back(batch);
         let Err(error) = answered else {
             return self.ready().await;
@@ -392,6 +401,7 @@ impl Connection {
 
     async fn sync(&mut self) -> Result<(), Ending> {
         self.skipping = false;
+        self.one_by_one = false;
         if let Err(error) = run!(self, self.session.sync()) {
             messages::error_response(&mut self.client.out, "ERROR", &error);
         }

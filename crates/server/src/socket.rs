@@ -182,6 +182,14 @@ impl Socket {
         Ok(frame.map(Message::Frame))
     }
 
+    /// A batch comes again, message by message.
+    pub(crate) fn put_back(&self, batch: Batch) {
+        let mut input = self.input.lock();
+        let rest = std::mem::take(&mut input.buffer);
+        input.buffer = batch.into_bytes();
+        input.buffer.unsplit(rest);
+    }
+
     /// A batch was answered: what it lay in is used again.
     pub(crate) fn give_back(&self, batch: Batch) {
         let mut input = self.input.lock();

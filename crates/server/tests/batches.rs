@@ -224,3 +224,43 @@ async fn a_batch_is_answered_as_its_messages_are() {
         walk(seed.wrapping_add(more)).await;
     }
 }
+
+/// COPY takes in messages itself, and passes over the Sync that its client sends ahead.
+#[tokio::test]
+async fn a_copy_passes_over_the_sync_of_its_batch() {
+    let (first, second) = (Running::start(|_| {}).await, Running::start(|_| {}).await);
+    let (mut whole, mut single) = (prepared(&first).await, prepared(&second).await);
+    let ends = [
+        message(b'c', b""),
+        message(b'f', b"enough\0"),
+        message(b'c', b""),
+    ];
+    let rows: [&[u8]; 3] = [
+        b"1\tone\n2\ttwo\n",
+        b"3\tthree\n",
+        b"4\tfour\nwrong\tno number\n",
+    ];
+    for (rows, end) in rows.iter().zip(&ends) {
+        let prepare = [message(b'C', b"Sc\0"), parse("c", "copy t from stdin")].concat();
+        let (bound, data) = (bind("c", &[], false), message(b'd', rows));
+        let tail = [execute(), sync(), data, end.clone(), sync()].concat();
+        let batch = [&prepare[..], &bound, &tail].concat();
+        let others = [&prepare[..], &bound, &flush(), &tail].concat();
+        let mut answered = Vec::new();
+        for (wire, sent) in [(&mut whole, batch), (&mut single, others)] {
+            wire.send(&sent).await;
+            let messages = wire.until(b'Z').await;
+            answered.push(
+                messages
+                    .into_iter()
+                    .map(|m| (m.tag, m.body))
+                    .collect::<Vec<_>>(),
+            );
+            // In step: the next statement has its own answer.
+            let next = wire.query("select a, b from t order by a").await;
+            answered.push(next.into_iter().map(|m| (m.tag, m.body)).collect());
+        }
+        assert_eq!(answered[0], answered[2]);
+        assert_eq!(answered[1], answered[3]);
+    }
+}

@@ -283,7 +283,8 @@ impl Session {
     }
 
     /// A batch of one statement: Bind of the unnamed portal, Describe if `describes`, Execute for
-    /// all rows, and Sync.
+    /// all rows, and Sync. False, and nothing was done, where the statement takes in messages of
+    /// its own, which passes over that Sync.
     ///
     /// # Errors
     /// Those of the messages before the Sync; an error of that one is written behind their answers.
@@ -295,9 +296,12 @@ impl Session {
         result_formats: &[i16],
         describes: bool,
         client: &mut Client,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let began = Instant::now();
         let prepared = self.prepared(statement).await?;
+        if matches!(prepared.statement, Some(Statement::Copy(_))) {
+            return Ok(false);
+        }
         let bound = self
             .bind_portal("", &prepared, parameter_formats, parameters, result_formats)
             .await;
@@ -323,7 +327,7 @@ impl Session {
         if let Err(error) = self.sync().await {
             messages::error_response(&mut client.out, "ERROR", &error);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// When an execution begins, and whether the portal goes on.
