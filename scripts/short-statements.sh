@@ -7,6 +7,7 @@
 # Needs root (for the cgroups that count processor time), pgbench and psql; PostgreSQL's turn
 # needs its server, too. Takes about ten minutes with the defaults:
 #   SCALE=10 SECONDS_EACH=10 ROUNDS=3 CLIENTS="1 8 32" scripts/short-statements.sh
+# MODE    pgbench's: prepared (the default); extended: Parse each time; simple: values in the text
 # OTHER   another thermocline, to compare with in the same turns (default: none)
 # Exit code 0: all ran. The figures are medians of the rounds.
 
@@ -18,6 +19,7 @@ ROUNDS=${ROUNDS:-3}
 CLIENTS=${CLIENTS:-1 8 32}
 LIMIT=${LIMIT:-1GB}
 KINDS=${KINDS:-reads joins tpcb}
+MODE=${MODE:-prepared}
 BESIDE="SELECT aid % 7, count(*), sum(abalance) FROM pgbench_accounts GROUP BY 1"
 
 [ "$(id -u)" = 0 ] || skip "cgroups need root"
@@ -61,7 +63,7 @@ measure() {
     local before after tps count
     before=$(cat "${GROUPS_OF[$side]}/cpuacct.usage")
     pgbench -h 127.0.0.1 -p "${PORTS[$side]}" -U postgres -n -c "$clients" -j 2 -T "$SECONDS_EACH" \
-        -M prepared --max-tries=100 "${options[@]}" postgres > "$out" 2>&1 \
+        -M "$MODE" --max-tries=100 "${options[@]}" postgres > "$out" 2>&1 \
         || violation "$side $kind: $(tail -n 1 "$out")"
     after=$(cat "${GROUPS_OF[$side]}/cpuacct.usage")
     if [ -n "$hog" ]; then
@@ -109,7 +111,7 @@ for ((round = 0; round < ROUNDS; round++)); do
     done
 done
 
-say "scale $SCALE, $ROUNDS rounds of $SECONDS_EACH s; $(date -u +%F), $(nproc) cores, commit $(git -C "$ROOT" rev-parse --short HEAD)"
+say "$MODE, scale $SCALE, $ROUNDS rounds of $SECONDS_EACH s; $(date -u +%F), $(nproc) cores, commit $(git -C "$ROOT" rev-parse --short HEAD)"
 say "| | clients | $(for side in "${SIDES[@]}"; do printf '%s, tps | µs each | ' "$side"; done)"
 say "|---|---:|$(for side in "${SIDES[@]}"; do printf -- '---:|---:|'; done)"
 row() {

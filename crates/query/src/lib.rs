@@ -8,6 +8,7 @@
 //! | `types` | rows of `pg_type`: text and binary forms, order, one file a type |
 //! | `functions` | rows of `pg_proc` and their bodies, one file a family |
 //! | `operators`, `casts` | rows of `pg_operator` and `pg_cast` |
+//! | `given` | trees with constants for parameters |
 //! | `domain` | whether a value is one of a domain |
 //! | `immutable` | whether an expression may be computed once and kept |
 //! | `implied` | whether conditions imply another |
@@ -26,6 +27,7 @@ pub mod domain;
 pub mod error;
 pub mod evaluate;
 pub mod functions;
+mod given;
 pub mod immutable;
 pub mod implied;
 pub mod operators;

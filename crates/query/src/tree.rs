@@ -8,8 +8,9 @@ use crate::datum::Datum;
 use crate::functions::Function;
 pub use crate::with::CommonTable;
 
-/// An expression with its type.
-#[derive(Clone, Debug)]
+/// An expression with its type. What is printed of it for debugging is all that it means: not where
+/// it stands.
+#[derive(Clone)]
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
@@ -19,6 +20,16 @@ pub struct Expr {
     pub modifier: i32,
     /// Where it stands in the statement, in bytes; -1 for nowhere.
     pub location: i32,
+}
+
+impl std::fmt::Debug for Expr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Expr")
+            .field(&self.kind)
+            .field(&self.oid)
+            .field(&self.modifier)
+            .finish()
+    }
 }
 
 /// The kinds of expressions.
@@ -142,6 +153,8 @@ pub struct FunctionCall {
 impl std::fmt::Debug for FunctionCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple(self.function.name)
+            .field(&self.function.oid)
+            .field(&self.types)
             .field(&self.arguments)
             .finish()
     }
@@ -179,6 +192,8 @@ impl std::fmt::Debug for ArrayComparison {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ArrayComparison")
             .field("operator", &self.operator)
+            .field("function", &self.function.oid)
+            .field("types", &self.types)
             .field("any", &self.any)
             .field("value", &self.value)
             .field("array", &self.array)
@@ -294,7 +309,12 @@ pub struct AggregateCall {
 impl std::fmt::Debug for AggregateCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple(self.function.name)
+            .field(&(self.function.oid, self.level, self.distinct))
+            .field(&self.types)
+            .field(&self.direct)
             .field(&self.arguments)
+            .field(&self.order)
+            .field(&self.filter)
             .finish()
     }
 }
@@ -317,7 +337,10 @@ pub struct WindowCall {
 impl std::fmt::Debug for WindowCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple(self.function.name)
+            .field(&self.function.oid)
+            .field(&self.types)
             .field(&self.arguments)
+            .field(&self.filter)
             .field(&self.window)
             .finish()
     }

@@ -8,6 +8,9 @@
 //! THERMOCLINE_DIFFERENTIAL_STATEMENTS=<how many> cargo test -p
 //! thermocline-server --test differential
 //!
+//! At a round's end some of its statements come again with other literals, several times: such a text
+//! may run by the plan of one before it.
+//!
 //! In every third round all rows leave memory again and again, so that statements find them cold.
 //! THERMOCLINE_SERVER=<address:port> asks a server that runs already, for a long run.
 
@@ -21,7 +24,7 @@ use std::fmt::Write;
 
 use bytes::Buf;
 use postgres::Postgres;
-use statements::{Kind, Order, Round};
+use statements::{Kind, Order, Round, Statement};
 use support::{Message, Running, Wire, server_under_test};
 
 /// Seeds of rounds that once showed a difference; they always run first.
@@ -35,6 +38,8 @@ const STATEMENTS: u64 = 2_400;
 /// Queries of a run, unless the environment says how many.
 const QUERIES: u64 = 1_200;
 const STATEMENTS_A_ROUND: u64 = 80;
+/// Behind so many statements one comes again with other literals.
+const A_VARIATION: u64 = 4;
 /// In each such round rows leave memory before each such statement.
 const EVICTING: (u64, u64) = (3, 4);
 /// A round's settings of how dates, times and numbers look: every other round has some.
@@ -212,13 +217,21 @@ impl Servers {
         let styles = STYLES[usize::try_from(seed).unwrap_or(0) % STYLES.len()];
         self.both(styles).await;
         let _ = writeln!(written, "{styles};");
-        for number in 0..count {
+        let (mut literal, mut again) = (Vec::new(), Vec::<Statement>::new());
+        for number in 0.. {
             if seed.is_multiple_of(EVICTING.0) && number % EVICTING.1 == 0 {
                 self.evict(&round).await;
             }
-            let statement = match mix {
-                Mix::Statements => round.statement(),
-                Mix::Queries => round.query(),
+            if number >= count && again.is_empty() {
+                if number >= count + count / A_VARIATION || literal.is_empty() {
+                    break;
+                }
+                again = round.variations(&literal);
+            }
+            let statement = match (again.pop(), mix) {
+                (Some(again), _) => again,
+                (None, Mix::Statements) => round.statement(),
+                (None, Mix::Queries) => round.query(),
             };
             let differences = self
                 .compare(&statement.sql, statement.kind, statement.order)
@@ -237,6 +250,9 @@ impl Servers {
             }
             if diverged {
                 break;
+            }
+            if number < count && round.note(&statement) {
+                literal.push(statement);
             }
         }
         self.both("rollback").await;

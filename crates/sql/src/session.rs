@@ -41,6 +41,7 @@ mod residence;
 mod run;
 mod scroll;
 mod sending;
+mod shapes;
 mod shelf;
 mod signal;
 mod simple;
@@ -50,6 +51,7 @@ mod system;
 mod table_as;
 mod tablespace;
 mod temporary;
+mod texts;
 mod transaction;
 mod triggers;
 mod unread;
@@ -84,7 +86,8 @@ use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::settings::Settings;
 use portal::Portal;
-use prepared::{Statements, TextCache};
+use prepared::{Prepared, Statements};
+use texts::KeptTexts;
 use transaction::TransactionState;
 
 /// A future that may move between threads.
@@ -139,7 +142,14 @@ pub struct Session {
     transaction: TransactionState,
     statements: Statements,
     portals: HashMap<String, Portal>,
-    texts: TextCache,
+    /// Texts of the simple protocol.
+    texts: KeptTexts<[Arc<Prepared>]>,
+    /// Shapes of such texts.
+    shapes: KeptTexts<shapes::Shape>,
+    /// See [`Session::has_shape`].
+    reading: shapes::Reading,
+    /// Texts of the unnamed statement.
+    unnamed_texts: KeptTexts<Prepared>,
     /// Kept between statements, so that rows need no new buffer.
     row_buffer: Vec<u8>,
     /// See [`Session::sync_follows`].
@@ -215,7 +225,10 @@ impl Session {
         let transaction = TransactionState::new(Arc::clone(&context.transaction));
         Ok(Self {
             statements: Statements::new(Arc::clone(&engine.shelf)),
-            texts: TextCache::new(Arc::clone(&engine.shelf), account.clone()),
+            texts: KeptTexts::new(Arc::clone(&engine.shelf), account.clone()),
+            shapes: KeptTexts::new(Arc::clone(&engine.shelf), account.clone()),
+            reading: shapes::Reading::default(),
+            unnamed_texts: KeptTexts::new(Arc::clone(&engine.shelf), account.clone()),
             engine,
             context,
             account,

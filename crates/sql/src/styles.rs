@@ -175,6 +175,15 @@ impl Styles {
         self.parsed(data_type, text, now_us)
     }
 
+    /// As [`Styles::read`], of the type's number, in the form of a typed tree.
+    pub(crate) fn datum(&self, oid: u32, text: &str, now_us: i64) -> Result<Datum> {
+        let at = At {
+            styles: self,
+            now_us,
+        };
+        Ok(types::input(&Call::new(&at, &[], oid), oid, text, -1)?)
+    }
+
     fn parsed(&self, data_type: &DataType, text: &str, now_us: Option<i64>) -> Result<Value> {
         let at = At {
             styles: self,

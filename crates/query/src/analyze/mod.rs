@@ -70,6 +70,7 @@ pub use change_view::{OF_NO_TABLE, view_obstacle};
 pub use create_function::{
     CreateFunction, DropFunction, NamedFunction, create_function, drop_function,
 };
+pub(crate) use operator::constant_array;
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
 pub use sql_function::{

@@ -478,7 +478,7 @@ impl Analyzer<'_> {
 }
 
 /// An array of elements of one type; of constants alone, a constant.
-fn constant_array(elements: Vec<Expr>, element: u32, location: i32) -> Expr {
+pub(crate) fn constant_array(elements: Vec<Expr>, element: u32, location: i32) -> Expr {
     let oid = types::array_of(element);
     let values: Option<Vec<Datum>> = elements
         .iter()

@@ -9,9 +9,12 @@ mod changes;
 mod expressions;
 #[path = "queries.rs"]
 mod queries;
+#[path = "variations.rs"]
+mod variations;
 
 use expressions::{COLUMNS, Random, Type, type_name};
 use queries::Queries;
+use variations::Variations;
 
 /// Whether a statement may be answered again by the other path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,9 @@ pub struct Definition {
     pub ours: &'static str,
 }
 
+/// How often a statement comes again with other literals.
+const VARIATIONS: usize = 3;
+
 struct Table {
     name: &'static str,
     /// Names and types of the primary key's columns.
@@ -63,6 +69,9 @@ pub struct Round {
     later: Random,
     /// Likewise for partitions.
     latest: Random,
+    /// Likewise for variations.
+    varied: Random,
+    variations: Variations,
     tables: Vec<Table>,
     /// How deep in a transaction: 0 none, 1 in a block, 2 after a savepoint.
     depth: u32,
@@ -74,9 +83,27 @@ impl Round {
             random: Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d)),
             later: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             latest: Random(seed.wrapping_mul(0xd134_2543_de82_ef95) | 1),
+            varied: Random(seed.wrapping_mul(0xa076_1d64_78bd_642f) | 1),
+            variations: Variations::default(),
             tables: Vec::new(),
             depth: 0,
         }
+    }
+
+    /// Notes a statement of the round; whether it may come again with other literals.
+    pub fn note(&mut self, statement: &Statement) -> bool {
+        self.variations.note(&statement.sql)
+    }
+
+    /// One of these statements with other literals, several times.
+    pub fn variations(&mut self, of: &[Statement]) -> Vec<Statement> {
+        let statement = &of[self.varied.below(of.len())];
+        let varied = (0..VARIATIONS).map(|_| Statement {
+            sql: self.variations.of(&statement.sql, &mut self.varied),
+            kind: statement.kind,
+            order: statement.order,
+        });
+        varied.collect()
     }
 
     pub fn names(&self) -> impl Iterator<Item = &'static str> {

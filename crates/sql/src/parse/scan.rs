@@ -173,14 +173,50 @@ const fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
+/// For each byte whether it may stand in a word behind its first one.
+const IN_WORDS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = is_word_byte(byte as u8) || byte as u8 == b'$';
+        byte += 1;
+    }
+    table
+};
+
+/// The length of the word that begins here.
+fn word(rest: &[u8]) -> usize {
+    let mut at = 1;
+    while at < rest.len() && IN_WORDS[usize::from(rest[at])] {
+        at += 1;
+    }
+    at
+}
+
 impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
-        self.skip();
-        let rest = self.rest();
+        let mut rest = self.rest();
+        if let [b' ', next, ..] = *rest
+            && next > b'/'
+        {
+            self.at += 1;
+            rest = &rest[1..];
+        } else if !matches!(*rest, [byte, ..] if byte > b'/') {
+            self.skip();
+            rest = self.rest();
+        }
         Some(match *rest {
             [] => return None,
+            // Most tokens are words that no quote follows.
+            [byte, next, ..]
+                if is_word_byte(byte)
+                    && !byte.is_ascii_digit()
+                    && !matches!(next, b'\'' | b'&') =>
+            {
+                Token::Word(self.take(word(rest)))
+            }
             [b'\'', ..] => Token::Constant(self.take(Self::quoted(rest, false))),
             [b'e' | b'E', b'\'', ..] => {
                 Token::Constant(self.take(1 + Self::quoted(&rest[1..], true)))
@@ -204,12 +240,7 @@ impl<'a> Iterator for Tokens<'a> {
             [b'.', byte, ..] if byte.is_ascii_digit() => {
                 Token::Constant(self.take(Self::number(rest)))
             }
-            [byte, ..] if is_word_byte(byte) => {
-                let word = rest
-                    .iter()
-                    .take_while(|byte| is_word_byte(**byte) || **byte == b'$');
-                Token::Word(self.take(word.count()))
-            }
+            [byte, ..] if is_word_byte(byte) => Token::Word(self.take(word(rest))),
             [b':', b':' | b'=', ..] => Token::Symbol(self.take(2)),
             [byte, ..] if is_operator_byte(byte) => Token::Symbol(self.take(Self::operator(rest))),
             _ => Token::Symbol(self.take(1)),

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::parse;
 
 /// A session with its buffers, caches and small statements, in bytes.
-const AT_REST_BYTES: u64 = 48 << 10;
+const AT_REST_BYTES: u64 = 52 << 10;
 /// Texts up to here are parsed without a charge of their own, in bytes.
 const SMALL_TEXT_BYTES: usize = 2 << 10;
 /// A charge up to here is for memory that need not be made first, in bytes.

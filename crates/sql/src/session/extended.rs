@@ -45,6 +45,15 @@ impl Session {
     ) -> Result<()> {
         if name.is_empty() {
             self.statements.remove("");
+            if let Some(kept) = self.unnamed_texts.get(sql)
+                && kept.declared == parameter_oids
+                && self.lookup().is_as_new(&kept)
+            {
+                self.check_not_failed(kept.statement.as_ref())?;
+                self.note_catalog(&kept);
+                self.statements.set_unnamed(kept);
+                return Ok(());
+            }
         }
         let charge = self.charge_prepared(sql).await?;
         let text: Arc<str> = Arc::from(sql);
@@ -56,14 +65,26 @@ impl Session {
         }
         let statement = statements.pop();
         self.check_not_failed(statement.as_ref())?;
-        let prepared = Prepared::new(text, statement, parameter_oids.to_vec());
+        let prepared = Prepared::new(Arc::clone(&text), statement, parameter_oids.to_vec());
         let prepared = prepared.named(name).of_depth(depth);
         // Errors of names and types belong to Parse.
         if let Some(query) = prepared.query() {
             self.note_catalog(&prepared);
             self.plan(&prepared, query).await?;
         }
-        self.statements.insert(prepared, charge, false)
+        if !name.is_empty() || prepared.is_secret() {
+            return self.statements.insert(prepared, charge, false);
+        }
+        let unnamed = match self.unnamed_texts.wants(sql) {
+            true => {
+                let unnamed = Arc::new(prepared);
+                self.unnamed_texts.keep(text, Arc::clone(&unnamed), charge);
+                unnamed
+            }
+            false => Arc::new(prepared.charged(charge)),
+        };
+        self.statements.set_unnamed(unnamed);
+        Ok(())
     }
 
     /// 25P02 for what a failed transaction does not let through.
@@ -143,7 +164,11 @@ impl Session {
             ));
         }
         let charge = self.charge_parameters(parameters).await?;
-        let now_us = self.context.transaction_us();
+        // What begins with this message has no time yet.
+        let now_us = match self.transaction.block() {
+            Block::None => super::context::now_us(),
+            Block::Implicit | Block::Explicit => self.transaction.began_us(),
+        };
         let (planned, parameters) = match prepared.query() {
             Some(query) => {
                 let planned = self.plan(prepared, query).await?;

@@ -9,7 +9,7 @@ use thermocline_engine::authority::Object;
 use thermocline_engine::{Account, Catalog, ChargeKind, Database};
 use thermocline_query::analyze::Variables;
 use thermocline_query::parse::{Parsed, parse};
-use thermocline_query::tree;
+use thermocline_query::{change, tree};
 
 use super::context::SessionContext;
 use super::current_of::Standing;
@@ -78,6 +78,30 @@ impl Lookup<'_> {
             planned => planned?,
         };
         prepared.keep(planned)
+    }
+
+    /// The plan that still holds.
+    pub(super) fn current_plan(&self, prepared: &Prepared) -> Option<Arc<Planned>> {
+        let settings = self.context.settings(|settings| PlanSettings::of(settings));
+        prepared.current_plan(self.db, &self.catalog, &settings)
+    }
+
+    /// Whether Parse of its text would make the same: its plan still holds, and says nothing of the
+    /// moment.
+    pub(super) fn is_as_new(&self, prepared: &Prepared) -> bool {
+        prepared.query().is_none()
+            || self
+                .current_plan(prepared)
+                .is_some_and(|planned| !planned.of_the_moment)
+    }
+
+    /// The typed tree of a text; none if that is not all that the statement does, or if it says
+    /// what the time is.
+    pub(super) fn tree(&self, text: &str, declared: &[u32]) -> Result<Option<change::Statement>> {
+        let place = Place { text, declared };
+        let bound = self.bound(query_of(&self.parsed(place)?)?, place, true)?;
+        let is_all = bound.calls.is_empty() && !bound.of_the_moment;
+        Ok(is_all.then_some(bound.analyzed.statement))
     }
 
     /// A new plan.
@@ -237,9 +261,14 @@ impl Lookup<'_> {
             creation_path: creation_path.to_vec(),
             process_id: context.process_id,
             trigger_depth: context.triggers_around(),
+            explains: false,
             now_us: context.transaction_us(),
             styles,
-            ..SessionFacts::default()
+            settings: None,
+            transactions: (0, 0),
+            own: Arc::default(),
+            sessions: None,
+            numbers: None,
         })
     }
 

@@ -4,17 +4,15 @@
 //! one name space. Texts of the simple protocol that come again are kept too.
 
 use crate::analysis::StatementFacts;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use thermocline_query::functions::clock;
 
 use bytes::BytesMut;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
+use thermocline_engine::{Catalog, Charge, Database, Table};
 use thermocline_values::types::DataType;
 
-use super::charges::footprint;
 use super::plpgsql::{Asked, CallsBefore};
 use super::shelf::{Place, Shelf};
 use crate::bind::{Bound, SMALL_TABLE_ROWS};
@@ -213,13 +211,20 @@ impl Prepared {
         self
     }
 
+    /// The same, which is counted as another.
+    pub(super) fn of_query_id(self, query_id: i64) -> Self {
+        let _ = self.query_id.set(query_id);
+        self
+    }
+
     /// The same, with a name.
     pub(super) fn named(mut self, name: &str) -> Self {
         self.name = Box::from(name);
         self
     }
 
-    fn is_secret(&self) -> bool {
+    /// Whether its text must not be kept or shown.
+    pub(super) fn is_secret(&self) -> bool {
         self.statement.as_ref().is_some_and(Statement::is_secret)
     }
 
@@ -245,7 +250,7 @@ impl Prepared {
     }
 
     /// Of the simple protocol, which describes the rows each time.
-    fn simple(message: &Arc<str>, part: parse::Part<'_>) -> Self {
+    pub(super) fn simple(message: &Arc<str>, part: parse::Part<'_>) -> Self {
         let text = match part.before == 0 && part.text.len() == message.len() {
             true => Arc::clone(message),
             false => Arc::from(part.text),
@@ -466,6 +471,11 @@ impl Statements {
         Ok(named.known.lock().clone().flatten())
     }
 
+    /// A statement that is kept, and charged where it is, becomes the unnamed one.
+    pub(super) fn set_unnamed(&mut self, prepared: Arc<Prepared>) {
+        self.unnamed = Some(prepared);
+    }
+
     pub(super) fn insert(
         &mut self,
         prepared: Prepared,
@@ -544,117 +554,12 @@ fn unknown(name: &str) -> SqlError {
     SqlError::new("26000", message)
 }
 
-/// How many texts of simple queries are kept a session.
-const TEXTS_MAX: usize = 128;
-/// The longest text that is kept, in bytes.
-const TEXT_BYTES_MAX: usize = 4096;
-/// How many hashes of texts seen once are kept.
-const SEEN_SLOTS: usize = 512;
-
-/// A text's statements, which leave memory while nobody runs them.
-type TextPlace = Arc<Place<[Arc<Prepared>]>>;
-
-/// Parsed texts of the simple protocol. A text is kept when it comes the
-/// second time: clients that put values into the text must not drive out
-/// those that repeat it.
-pub(super) struct TextCache {
-    texts: HashMap<Arc<str>, TextPlace>,
-    shelf: Arc<Shelf>,
-    account: Account,
-    seen: Box<[u64]>,
-    hasher: RandomState,
-}
-
-impl TextCache {
-    pub(super) fn new(shelf: Arc<Shelf>, account: Account) -> Self {
-        Self {
-            texts: HashMap::new(),
-            shelf,
-            account,
-            seen: vec![0; SEEN_SLOTS].into_boxed_slice(),
-            hasher: RandomState::new(),
-        }
-    }
-
-    /// The statements of `sql`, parsed now or before.
-    pub(super) fn parse(&mut self, sql: &str) -> Result<Arc<[Arc<Prepared>]>> {
-        if sql.len() > TEXT_BYTES_MAX {
-            return prepare_all(&Arc::from(sql));
-        }
-        if let Some(statements) = self.texts.get(sql).and_then(|place| place.get(&self.shelf)) {
-            return Ok(statements);
-        }
-        let text: Arc<str> = Arc::from(sql);
-        let statements = prepare_all(&text)?;
-        let hash = self.hasher.hash_one(sql) | 1;
-        let slot = &mut self.seen[hash as usize / 2 % SEEN_SLOTS];
-        if *slot == hash {
-            if self.texts.len() >= TEXTS_MAX {
-                self.texts.clear();
-            }
-            // Without room for it, it is parsed each time.
-            let bytes = footprint(sql) * statements.len().max(1) as u64;
-            if let Ok(charge) = self.account.charge(ChargeKind::Plan, bytes) {
-                let place = self.shelf.place(Arc::clone(&statements), charge);
-                self.texts.insert(text, place);
-            }
-        } else {
-            *slot = hash;
-        }
-        Ok(statements)
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.texts.clear();
-    }
-}
-
-fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
-    let parts = parse::parse_parts(text)?;
-    // All statements of a message have its text.
-    if parts.iter().any(|part| part.statement.is_secret()) {
-        let hidden: Arc<str> = Arc::from(HIDDEN_TEXT);
-        let simple = |part: parse::Part<'_>| {
-            let text = HIDDEN_TEXT;
-            let before = 0;
-            Arc::new(Prepared::simple(
-                &hidden,
-                parse::Part {
-                    text,
-                    before,
-                    ..part
-                },
-            ))
-        };
-        return Ok(parts.into_iter().map(simple).collect());
-    }
-    let simple = |part| Arc::new(Prepared::simple(text, part));
-    Ok(parts.into_iter().map(simple).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use thermocline_device::SimulatedDevice;
-    use thermocline_engine::Config;
+    use thermocline_engine::{ChargeKind, Config};
 
     use super::*;
-
-    #[test]
-    fn a_text_is_kept_when_it_comes_again() {
-        let config = Config::new(Arc::new(SimulatedDevice::new())).memory_limit(1 << 30);
-        let db = Database::open(config).unwrap();
-        let mut cache = TextCache::new(Arc::default(), db.clients().open());
-        let first = cache.parse("select 1; select 2").unwrap();
-        assert_eq!((first.len(), cache.texts.len()), (2, 0));
-        let second = cache.parse("select 1; select 2").unwrap();
-        let third = cache.parse("select 1; select 2").unwrap();
-        assert!(!Arc::ptr_eq(&first, &second));
-        assert!(Arc::ptr_eq(&second, &third));
-        for number in 0..1000 {
-            cache.parse(&format!("select {number}")).unwrap();
-        }
-        assert!(cache.texts.len() <= TEXTS_MAX);
-    }
 
     #[test]
     fn what_a_client_declares_is_what_it_is_told() {

@@ -72,6 +72,16 @@ impl Session {
         statement: &Statement,
         alone: bool,
     ) -> Result<()> {
+        self.begin_text(&prepared.shown_message(), statement, alone)
+    }
+
+    /// As [`Session::begin_statement`], of a statement whose client sent this text.
+    pub(super) fn begin_text(
+        &mut self,
+        text: &Arc<str>,
+        statement: &Statement,
+        alone: bool,
+    ) -> Result<()> {
         if self.transaction.is_failed() && !statement.ends_transaction() {
             return Err(SqlError::transaction_failed());
         }
@@ -92,9 +102,8 @@ impl Session {
             Block::Implicit | Block::Explicit => self.transaction.began_us(),
         };
         let catalog = self.transaction.catalog(&self.engine.db);
-        let text = prepared.shown_message();
         self.context
-            .begin_statement(&text, &catalog, now, transaction_us);
+            .begin_statement(text, &catalog, now, transaction_us);
         Ok(())
     }
 
@@ -210,8 +219,8 @@ impl Session {
     ) -> Result<u64> {
         let parameters = run.parameters;
         self.check_read_only(planned)?;
-        if let (true, Some(columns)) = (run.describe, &planned.columns) {
-            messages::row_description(&mut client.out, columns, run.formats);
+        if run.describe && planned.columns.is_some() {
+            planned.describe(run.formats, &mut client.out);
         }
         let buffer = std::mem::take(&mut self.row_buffer);
         let charge = self.account.nothing(ChargeKind::Result);

@@ -106,6 +106,13 @@ impl<T: ?Sized> Place<T> {
         *self.item.lock() = Some((item, charge));
     }
 
+    /// Whether somebody has what is there.
+    pub(super) fn is_in_use(&self) -> bool {
+        let item = self.item.lock();
+        item.as_ref()
+            .is_some_and(|(item, _)| Arc::strong_count(item) > 1)
+    }
+
     /// What is there; that is no use of it.
     pub(super) fn look(&self) -> Option<Arc<T>> {
         self.item.lock().as_ref().map(|(item, _)| Arc::clone(item))

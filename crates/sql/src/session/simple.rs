@@ -43,7 +43,17 @@ impl Session {
 
     async fn run_text(&mut self, sql: &str, client: &mut Client) -> Result<()> {
         let _charge = self.charge_text(sql).await?;
-        let statements = self.texts.parse(sql)?;
+        let (statements, has_shape) = match self.texts.get(sql) {
+            Some(statements) => (statements, false),
+            None => {
+                let has_shape = self.has_shape(sql);
+                if has_shape && self.run_shaped(sql, client).await? {
+                    client.flush_if_large().await?;
+                    return self.end_implicit().await;
+                }
+                (self.texts.parse(sql)?, has_shape)
+            }
+        };
         if statements.is_empty() {
             messages::empty_query_response(&mut client.out);
             return Ok(());
@@ -56,6 +66,9 @@ impl Session {
             if !alone {
                 give_way().await;
             }
+        }
+        if let (true, [one]) = (has_shape, &*statements) {
+            self.keep_shape(sql, one);
         }
         self.end_implicit().await
     }
@@ -81,6 +94,12 @@ impl Session {
             describe: true,
         };
         self.run(run, client).await?;
+        self.end_run(prepared, own, began);
+        Ok(())
+    }
+
+    /// Behind a statement that began at `began`, in a transaction of its own if that is over now.
+    pub(super) fn end_run(&mut self, prepared: &Arc<Prepared>, own: bool, began: Instant) {
         if own && self.transaction.block() == Block::None {
             self.context
                 .settings(crate::settings::Settings::end_transaction);
@@ -89,7 +108,6 @@ impl Session {
         if let Some(counted) = self.counted_as(prepared) {
             self.count_execution(began, &counted, true);
         }
-        Ok(())
     }
 
     /// Begins an implicit transaction where there is none. Whether it did: who began it ends it.

@@ -432,6 +432,8 @@ impl Session {
                 self.portals.clear();
                 self.statements.clear();
                 self.texts.clear();
+                self.unnamed_texts.clear();
+                self.shapes.clear();
                 self.context.settings(Settings::reset_all);
                 self.context.discard_sequences();
                 self.context.unlisten(None);

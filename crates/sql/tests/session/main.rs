@@ -55,6 +55,7 @@ mod session_settings;
 mod set_schema;
 mod sets;
 mod settings;
+mod shapes;
 mod short_joins;
 mod simple;
 mod sleeps;

@@ -451,6 +451,36 @@ fn a_text_that_comes_again_means_the_moment_when_it_comes() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
+    // So does a parameter.
+    client.parse("q", "select $1::timestamptz", &[]).unwrap();
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        client.bind("", "q", &[Some("now")]).unwrap();
+        told.push(client.execute("", 0).unwrap()[0].clone());
+        client.sync().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(told.is_sorted(), "{told:?}");
+    told.dedup();
+    assert_eq!(told.len(), 5, "{told:?}");
+    // So does the unnamed statement, which is kept, too.
+    for sql in [
+        "select 'now'::timestamptz",
+        "update m set at = 'now' where a = 1 returning at",
+        "select '{now}'::timestamptz[]",
+    ] {
+        let mut told = Vec::new();
+        for _ in 0..5 {
+            client.parse("", sql, &[]).unwrap();
+            client.bind("", "", &[]).unwrap();
+            told.push(client.execute("", 0).unwrap()[0].clone());
+            client.sync().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(told.is_sorted() && told[0].starts_with("D "), "{told:?}");
+        told.dedup();
+        assert_eq!(told.len(), 5, "{sql}: {told:?}");
+    }
     // A statement that is prepared goes on to mean what it meant then, as in PostgreSQL.
     client.query("prepare p as select 'now'::timestamptz");
     let first = client.rows("execute p");
