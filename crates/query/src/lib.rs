@@ -23,6 +23,7 @@ pub mod call;
 pub mod casts;
 pub mod change;
 pub mod datum;
+mod debug;
 pub mod domain;
 pub mod error;
 pub mod evaluate;

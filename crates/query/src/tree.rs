@@ -22,16 +22,6 @@ pub struct Expr {
     pub location: i32,
 }
 
-impl std::fmt::Debug for Expr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Expr")
-            .field(&self.kind)
-            .field(&self.oid)
-            .field(&self.modifier)
-            .finish()
-    }
-}
-
 /// The kinds of expressions.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
@@ -150,16 +140,6 @@ pub struct FunctionCall {
     pub types: Box<[u32]>,
 }
 
-impl std::fmt::Debug for FunctionCall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple(self.function.name)
-            .field(&self.function.oid)
-            .field(&self.types)
-            .field(&self.arguments)
-            .finish()
-    }
-}
-
 /// `CASE`
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -186,19 +166,6 @@ pub struct ArrayComparison {
     pub array: Expr,
     /// The numbers of the value's and of an element's type.
     pub types: [u32; 2],
-}
-
-impl std::fmt::Debug for ArrayComparison {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ArrayComparison")
-            .field("operator", &self.operator)
-            .field("function", &self.function.oid)
-            .field("types", &self.types)
-            .field("any", &self.any)
-            .field("value", &self.value)
-            .field("array", &self.array)
-            .finish()
-    }
 }
 
 /// The comparisons of rows.
@@ -306,19 +273,6 @@ pub struct AggregateCall {
     pub filter: Option<Expr>,
 }
 
-impl std::fmt::Debug for AggregateCall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple(self.function.name)
-            .field(&(self.function.oid, self.level, self.distinct))
-            .field(&self.types)
-            .field(&self.direct)
-            .field(&self.arguments)
-            .field(&self.order)
-            .field(&self.filter)
-            .finish()
-    }
-}
-
 /// A function over a window: a window function or an aggregate.
 #[derive(Clone)]
 pub struct WindowCall {
@@ -332,18 +286,6 @@ pub struct WindowCall {
     pub filter: Option<Expr>,
     /// The window, in [`Query::windows`].
     pub window: usize,
-}
-
-impl std::fmt::Debug for WindowCall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple(self.function.name)
-            .field(&self.function.oid)
-            .field(&self.types)
-            .field(&self.arguments)
-            .field(&self.filter)
-            .field(&self.window)
-            .finish()
-    }
 }
 
 /// How rows are ordered by one expression.

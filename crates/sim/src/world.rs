@@ -95,8 +95,6 @@ pub struct World {
     over: Cell<bool>,
     depth: Cell<usize>,
     idle: Cell<usize>,
-    /// A partition is being brought.
-    loading: Cell<bool>,
     pub in_checkpoint: Cell<bool>,
     /// How many want no read to stall.
     unstalled: Cell<usize>,
@@ -189,7 +187,6 @@ impl World {
             over: Cell::new(false),
             depth: Cell::new(0),
             idle: Cell::new(0),
-            loading: Cell::new(false),
             in_checkpoint: Cell::new(false),
             unstalled: Cell::new(0),
             durable: Cell::new(0),
@@ -462,8 +459,8 @@ impl World {
         self.clock
             .advance(Duration::from_micros(self.below(2000) as u64));
         let waiting = self.sessions.borrow().iter().any(Option::is_some);
-        // Who waits for a partition that is being brought can go on some day.
-        if runnable.is_empty() && waiting && !self.loading.get() {
+        // A partition that is being brought may be waited for by all.
+        if runnable.is_empty() && waiting && !self.steps.is_loading() {
             self.idle.set(self.idle.get() + 1);
             if self.idle.get() > IDLE_TURNS_MAX {
                 if self.habits.lies > 0 {
@@ -501,11 +498,7 @@ impl World {
         }
         let per_mille = self.below(1000);
         if !self.steps.has_all_partitions() && self.percent(LOADS_PERCENT) {
-            let is_first = !self.loading.replace(true);
             let loaded = self.without_stalls(|| self.steps.load());
-            if is_first {
-                self.loading.set(false);
-            }
             self.say(|| format!("loads: {loaded}"));
             return;
         }

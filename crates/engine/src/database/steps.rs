@@ -88,6 +88,11 @@ impl Steps {
         self.db.start().step()
     }
 
+    /// Whether a partition is being brought. Who waits for it can go on some day.
+    pub fn is_loading(&self) -> bool {
+        self.db.start().is_busy()
+    }
+
     /// Whether all partitions are there.
     pub fn has_all_partitions(&self) -> bool {
         self.db.arrivals().are_complete()

@@ -36,6 +36,9 @@ pub struct RecoveryReport {
 pub(crate) trait Bring: Send + Sync {
     /// Does a part in this thread. Whether there was anything to do.
     fn step(&self) -> bool;
+
+    /// Whether somebody is at work on one.
+    fn is_busy(&self) -> bool;
 }
 
 /// The last start.
@@ -64,6 +67,12 @@ impl Start {
     /// Nobody need bring anything any more.
     pub fn all_are_there(&self) {
         *self.bringing.lock() = None;
+    }
+
+    /// Whether a partition is being brought.
+    pub fn is_busy(&self) -> bool {
+        let who = self.bringing.lock().clone();
+        who.is_some_and(|who| who.is_busy())
     }
 
     /// Brings a partition, or a part of one, in this thread. Whether there was anything to do.

@@ -519,4 +519,8 @@ impl Bring for Bringing {
         let parts = self.parts.upgrade();
         parts.is_some_and(|parts| self.loading.step(&parts))
     }
+
+    fn is_busy(&self) -> bool {
+        self.loading.plan.lock().busy.contains(&true)
+    }
 }
