@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use thermocline_engine::ChargeKind;
+use thermocline_query::datum::Datum;
 use thermocline_query::types::ids;
 use thermocline_values::value::Value;
 
@@ -34,6 +35,9 @@ use crate::stack;
 const LITERALS_MAX: usize = 64;
 /// The longest text that is looked at, in bytes.
 const TEXT_BYTES_MAX: usize = 2048;
+
+/// Trees that are longer when they are printed are not compared, in bytes.
+const TREE_BYTES_MAX: usize = 64 << 10;
 
 /// Words that literals follow which are values.
 const BEFORE_VALUES: [&str; 9] = [
@@ -375,14 +379,27 @@ impl Session {
             .map(|(oid, text)| styles.datum(*oid, text, now_us))
             .collect();
         let Ok(values) = values else { return false };
-        let tree = |text: &str, declared: &[u32]| lookup.tree(text, declared).ok().flatten();
-        let own = tree(sql, &[]);
-        let shaped = tree(&prepared.text, &prepared.declared);
-        own.zip(shaped).is_some_and(|(mut own, mut shaped)| {
-            own.give(&[]);
-            shaped.give(&values);
-            format!("{own:?}") == format!("{shaped:?}")
-        })
+        let printed = |text: &str, declared: &[u32], values: &[Datum]| {
+            let mut tree = lookup.tree(text, declared).ok().flatten()?;
+            tree.give(values);
+            let mut printed = Printed(String::new());
+            write!(printed, "{tree:?}").ok().map(|()| printed.0)
+        };
+        let own = printed(sql, &[], &[]);
+        own.is_some() && own == printed(&prepared.text, &prepared.declared, &values)
+    }
+}
+
+/// A tree as it is printed, up to [`TREE_BYTES_MAX`].
+struct Printed(String);
+
+impl std::fmt::Write for Printed {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        if self.0.len() + text.len() > TREE_BYTES_MAX {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
     }
 }
 
