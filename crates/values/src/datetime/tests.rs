@@ -69,6 +69,7 @@ fn dates_are_read_in_postgresqls_forms() {
         ("5874897-12-31", "5874897-12-31"),
         ("4714-11-24 BC", "4714-11-24 BC"),
         ("2024-01-01 12:34:56", "2024-01-01"),
+        ("2024-01-01 24:00", "2024-01-01"),
         ("infinity", "infinity"),
         ("-Infinity", "-infinity"),
         ("epoch", "1970-01-01"),
@@ -87,6 +88,8 @@ fn what_is_no_date_is_refused_in_postgresqls_words() {
         "12:00",
         "2024-01-01x",
         "2024-01-01T",
+        "2024-01-01T,12",
+        "2024-002-29",
     ] {
         let expected = format!("invalid input syntax for type date: \"{text}\" (22007)");
         assert_eq!(date(text), expected, "{text}");

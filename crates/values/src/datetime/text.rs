@@ -179,6 +179,9 @@ impl DateParts {
             } else {
                 self.set(third, month, number(first)?)
             }
+        } else if second.len() > 2 && first.len() > 2 {
+            // A day of the year, which ends a date.
+            Err(Fault::Syntax)
         } else if first.len() > 2 {
             self.set(first, number(second)?, number(third)?)
         } else {
@@ -371,7 +374,7 @@ impl MomentParts {
         if self.time_follows {
             return Err(Fault::Syntax);
         }
-        let mut time_us = match (self.time_us, self.afternoon) {
+        let time_us = match (self.time_us, self.afternoon) {
             (time_us, None) => time_us.unwrap_or(0),
             (Some(time_us), Some(_)) if time_us >= 13 * HOUR_US => return Err(Fault::FieldRange),
             (Some(time_us), Some(afternoon)) => {
@@ -379,12 +382,8 @@ impl MomentParts {
             }
             (None, Some(_)) => return Err(Fault::Syntax),
         };
-        let mut days = self.date.days()?;
-        if time_us == DAY_US {
-            (days, time_us) = (days + 1, 0);
-        }
         Ok(Moment::At {
-            days,
+            days: self.date.days()?,
             time_us,
             zone_seconds: self.zone_seconds,
         })
@@ -416,7 +415,7 @@ fn read_moment(text: &str) -> Result<Moment, Fault> {
                     _ => Err(Fault::Syntax),
                 };
             }
-            b' ' | b',' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => {
+            b' ' | b',' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' if !parts.time_follows => {
                 scanner.accept(next);
             }
             _ if is_letter(next) => {
