@@ -211,7 +211,7 @@ fn texts_of_a_shape_are_answered_as_they_stand() {
     let seed = std::env::var("THERMOCLINE_SHAPES_SEED");
     let seed: u64 = seed.map_or_else(|_| rand::random(), |seed| seed.parse().expect("a number"));
     let runs: u64 = (0..4).map(|more| walk(seed.wrapping_add(more))).sum();
-    assert!(runs > STEPS as u64 / 2, "{runs}");
+    assert!(runs > STEPS as u64 / 5, "{runs}");
 }
 
 /// Of these texts the second and the third are runs of a shape; of others none is.
