@@ -1,6 +1,7 @@
 //! A statement whose messages from Bind to Sync come at once is answered as one batch
 //! (`server/src/batch.rs`). Random walks over two servers of the same state: one gets batches, the
-//! other the same messages with a Flush between, which is no batch. All answers are the same bytes.
+//! other the same messages with a Flush between, which is no batch, and now and then one before the
+//! Sync: then it is not known that nothing follows. All answers are the same bytes.
 //! The unnamed statement is prepared each time: from the same text, which is kept, on one side, from
 //! one that is too long for that on the other.
 
@@ -14,7 +15,7 @@ use support::{Message, Running, Wire, execute, flush, message, parse, sync};
 const STEPS: usize = 600;
 
 /// Statements with the number of their parameters.
-const STATEMENTS: [(&str, usize); 31] = [
+const STATEMENTS: [(&str, usize); 38] = [
     ("select a, b from t where a = $1::int4", 1),
     ("select a from t where a >= $1::int4 order by a limit 5", 1),
     ("select count(*), min(b) from t where a > $1::int4", 1),
@@ -57,6 +58,19 @@ const STATEMENTS: [(&str, usize); 31] = [
         0,
     ),
     ("fetch 2 from c", 0),
+    (
+        "declare h cursor with hold for select a from t order by a",
+        0,
+    ),
+    ("close h", 0),
+    ("lock table u in share mode", 0),
+    ("set local work_mem = '6MB'", 0),
+    ("set transaction isolation level repeatable read", 0),
+    (
+        "do 'begin insert into u values (1, ''done''); commit; update u set c = ''over'' where a = 1; end'",
+        0,
+    ),
+    ("call p()", 0),
     ("explain (costs off) select a from t where a = 1", 0),
 ];
 
@@ -136,8 +150,22 @@ fn step(random: &mut StdRng) -> (Vec<u8>, Vec<u8>) {
         false => Vec::new(),
     };
     let bound = bind(&name, &values, binary);
+    let unknown = match random.random_bool(0.3) {
+        true => flush(),
+        false => Vec::new(),
+    };
     batch.extend([&bound[..], &describe, &execute(), &sync()].concat());
-    others.extend([&bound[..], &flush(), &describe, &execute(), &sync()].concat());
+    others.extend(
+        [
+            &bound[..],
+            &flush(),
+            &describe,
+            &execute(),
+            &unknown,
+            &sync(),
+        ]
+        .concat(),
+    );
     if random.random_range(0..10) == 0 {
         // The unnamed portal, once more: it is over, or gone.
         let again = [execute(), sync()].concat();
@@ -177,6 +205,8 @@ async fn prepared(server: &Running) -> Wire {
         "create table if not exists t (a int primary key, b text)",
         "create table if not exists u (a int, c text)",
         "create sequence if not exists s",
+        "create or replace procedure p() language plpgsql as
+            'begin insert into u values (2, ''called''); rollback; delete from u where a = 1; end'",
     ] {
         wire.query(made).await;
     }

@@ -21,7 +21,7 @@ const PIECE_ROWS: usize = 1024;
 
 impl Session {
     pub(super) async fn declare(&mut self, declare: &Declare, run: &Run<'_>) -> Result<()> {
-        if self.transaction.block() == Block::None && !declare.hold {
+        if !declare.hold && !self.is_in_block() {
             return Err(SqlError::new(
                 "25P01",
                 "DECLARE CURSOR can only be used in transaction blocks",

@@ -14,7 +14,7 @@ use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
 use super::run::{Answer, Run, command_complete, counted};
 use super::statement_log::Step;
-use super::transaction::Block;
+use super::transaction::{Block, Company};
 use super::unread::Rest;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
@@ -393,17 +393,18 @@ impl Session {
         max_rows: u32,
         client: &mut Client,
     ) -> Result<bool> {
-        let alone = std::mem::take(&mut self.sync_follows);
+        let sync_follows = std::mem::take(&mut self.sync_follows);
         self.begin_count();
         let prepared = Arc::clone(&taken.prepared);
         let Some(statement) = &prepared.statement else {
             messages::empty_query_response(&mut client.out);
             return Ok(true);
         };
-        self.begin_statement(&prepared, statement, alone)?;
+        self.begin_statement(&prepared, statement, Company::Pipeline { sync_follows })?;
         let own = self.transaction.block() == Block::None;
         self.execute_portal(taken, statement, max_rows, client)
             .await?;
+        self.transaction.goes_on = !statement.ends_transaction();
         if own && self.transaction.block() == Block::None {
             self.context
                 .settings(crate::settings::Settings::end_transaction);
@@ -550,6 +551,7 @@ impl Session {
     /// 40001 and others when it cannot be committed; it is rolled back then.
     pub async fn sync(&mut self) -> Result<()> {
         self.sync_follows = false;
+        self.transaction.goes_on = false;
         self.transaction
             .end_failed(&self.engine.db, &self.context)
             .await;

@@ -8,7 +8,6 @@ use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{LockMode, Table, Transaction};
 
 use super::Session;
-use super::transaction::Block;
 use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::parse::statement::LockTables;
@@ -18,7 +17,7 @@ use crate::temporary::not_others;
 impl Session {
     /// LOCK TABLE.
     pub(super) async fn lock_tables(&mut self, lock: &LockTables) -> Result<()> {
-        if self.transaction.block() == Block::None {
+        if !self.is_in_block() {
             return Err(SqlError::new(
                 "25P01",
                 "LOCK TABLE can only be used in transaction blocks",

@@ -8,7 +8,6 @@ use thermocline_query::types::ids;
 
 use super::prepared::{Planned, Prepared};
 use super::run::Run;
-use super::transaction::Block;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
@@ -140,7 +139,7 @@ impl Session {
         let Some(query) = prepared.query() else {
             return Err(SqlError::internal("a CALL that is no query"));
         };
-        let may_end = self.transaction.block() == Block::None;
+        let may_end = !self.transaction.is_in_block();
         let mark = client.out.len();
         for attempt in 1.. {
             let planned = self.plan_call(&prepared)?;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::{Residence, Table};
 
-use super::transaction::Block;
 use super::{Client, Session};
 use crate::ddl::{columns_of_residence, find_relation};
 use crate::error::{Result, SqlError};
@@ -24,12 +23,7 @@ impl Session {
         client: &mut Client,
     ) -> Result<&'static str> {
         let tag = command.tag();
-        if self.transaction.block() != Block::None {
-            return Err(SqlError::new(
-                "25001",
-                format!("{tag} cannot run inside a transaction block"),
-            ));
-        }
+        self.need_by_itself(tag)?;
         let table = self.table_to_load(&command.table)?;
         let actor = self.context.actor()?;
         if !actor.owns(&Object::Table(table.oid)) {

@@ -14,7 +14,7 @@ use super::lookup::{Lookup, Place};
 use super::plpgsql::Scope;
 use super::prepared::{Planned, Prepared};
 use super::sending::send_rows;
-use super::transaction::Block;
+use super::transaction::{Block, Company};
 use super::triggers::{Does, Mark};
 use super::unread::Rest;
 use super::{Client, Session};
@@ -23,6 +23,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::messages;
 use crate::output::{Formats, OutputColumn, RowWriter};
+use crate::parse::statement::Ddl;
 use crate::parse::{Query, Statement};
 use crate::plan::{Plan, ShortPlan};
 use crate::stack;
@@ -65,14 +66,13 @@ pub(super) struct Run<'a> {
 
 impl Session {
     /// Before a statement: is it allowed now, and what does it see?
-    /// `alone` says that no other statement belongs to its transaction.
     pub(super) fn begin_statement(
         &mut self,
         prepared: &Arc<Prepared>,
         statement: &Statement,
-        alone: bool,
+        company: Company,
     ) -> Result<()> {
-        self.begin_text(&prepared.shown_message(), statement, alone)
+        self.begin_text(&prepared.shown_message(), statement, company)
     }
 
     /// As [`Session::begin_statement`], of a statement whose client sent this text.
@@ -80,15 +80,14 @@ impl Session {
         &mut self,
         text: &Arc<str>,
         statement: &Statement,
-        alone: bool,
+        company: Company,
     ) -> Result<()> {
         if self.transaction.is_failed() && !statement.ends_transaction() {
             return Err(SqlError::transaction_failed());
         }
         self.plpgsql.begin_statement();
         self.triggers.clear();
-        // What is to be done at commits has a transaction to be done in.
-        let together = !alone || !self.transaction.on_commit.is_empty();
+        let together = self.transaction.admit(company);
         let calls = matches!(statement, Statement::Call(call) if together && self.calls_body(call));
         if together
             && self.transaction.block() == Block::None
@@ -585,6 +584,10 @@ impl Session {
 
 /// Whether a statement is part of a transaction, or about one.
 const fn wants_transaction(statement: &Statement) -> bool {
+    if let Statement::Ddl(Ddl::CreateIndex(create)) = statement {
+        // In an implicit one, too, it would not be by itself.
+        return !create.concurrently;
+    }
     matches!(
         statement,
         Statement::Query(_)

@@ -22,7 +22,7 @@ use super::lookup::Lookup;
 use super::parameters::{self, Texts};
 use super::prepared::{Planned, Prepared};
 use super::run::{Run, command_complete};
-use super::transaction::Block;
+use super::transaction::{Block, Company};
 use super::{Client, Session};
 use crate::error::Result;
 use crate::output::Formats;
@@ -272,7 +272,7 @@ impl Session {
         let began = Instant::now();
         self.begin_count();
         // Values may say `today`: this begins first.
-        self.begin_text(&Arc::from(sql), statement, true)?;
+        self.begin_text(&Arc::from(sql), statement, Company::Alone)?;
         let Some((planned, values)) = self.shaped(prepared, sql) else {
             return Ok(false);
         };

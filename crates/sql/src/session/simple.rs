@@ -10,9 +10,9 @@ use thermocline_engine::give_way;
 use super::prepared::Prepared;
 use super::run::Run;
 use super::statement_log::Step;
-use super::transaction::Block;
+use super::transaction::{Block, Company};
 use super::{Client, Session};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::Formats;
 
@@ -58,12 +58,15 @@ impl Session {
             messages::empty_query_response(&mut client.out);
             return Ok(());
         }
-        let alone = statements.len() == 1;
+        let company = match statements.len() {
+            1 => Company::Alone,
+            _ => Company::Text,
+        };
         for prepared in statements.iter() {
-            let run = self.run_simple(prepared, alone, client).await;
+            let run = self.run_simple(prepared, company, client).await;
             run.map_err(|error| error.moved(prepared.before))?;
             client.flush_if_large().await?;
-            if !alone {
+            if company == Company::Text {
                 give_way().await;
             }
         }
@@ -76,13 +79,13 @@ impl Session {
     async fn run_simple(
         &mut self,
         prepared: &Arc<Prepared>,
-        alone: bool,
+        company: Company,
         client: &mut Client,
     ) -> Result<()> {
         let began = Instant::now();
         self.begin_count();
         if let Some(statement) = &prepared.statement {
-            self.begin_statement(prepared, statement, alone)?;
+            self.begin_statement(prepared, statement, company)?;
         }
         let own = self.transaction.block() == Block::None;
         let run = Run {
@@ -107,6 +110,36 @@ impl Session {
         }
         if let Some(counted) = self.counted_as(prepared) {
             self.count_execution(began, &counted, true);
+        }
+    }
+
+    /// Whether what is done now is in a transaction block. What is done in a body is.
+    pub(super) fn is_in_block(&self) -> bool {
+        self.plpgsql.depth > 0 || self.transaction.is_in_block()
+    }
+
+    /// Warns of what has no effect where there is no transaction block. Whether there is none.
+    pub(super) fn warn_outside_block(&self, what: &str, client: &mut Client) -> bool {
+        let outside = !self.is_in_block();
+        if outside {
+            let message = format!("{what} can only be used in transaction blocks");
+            self.notify(client, "WARNING", &SqlError::new("25P01", message));
+        }
+        outside
+    }
+
+    /// Refuses what has to be a transaction by itself where it is not.
+    ///
+    /// # Errors
+    /// 25001.
+    pub(super) fn need_by_itself(&self, what: &str) -> Result<()> {
+        let why = match self.plpgsql.depth {
+            0 => self.transaction.why_not_by_itself(),
+            _ => Some("cannot be executed from a function"),
+        };
+        match why {
+            Some(why) => Err(SqlError::new("25001", format!("{what} {why}"))),
+            None => Ok(()),
         }
     }
 

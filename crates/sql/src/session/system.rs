@@ -65,12 +65,7 @@ pub trait SystemSettings: Send + Sync {
 
 impl Session {
     pub(super) fn alter_system(&self, alter: &AlterSystem) -> Result<()> {
-        if self.transaction.block() != super::transaction::Block::None {
-            return Err(SqlError::new(
-                "25001",
-                "ALTER SYSTEM cannot run inside a transaction block",
-            ));
-        }
+        self.need_by_itself("ALTER SYSTEM")?;
         let sessions = &self.engine.sessions;
         let kept = kept_by(sessions)?;
         match alter.name.as_deref() {

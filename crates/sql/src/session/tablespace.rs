@@ -3,7 +3,6 @@
 
 use thermocline_engine::tablespace::{TablespaceDef, check_option};
 
-use super::transaction::Block;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::parse::statement::{Ddl, TablespaceChange};
@@ -16,7 +15,6 @@ impl Session {
         client: &mut Client,
     ) -> Result<&'static str> {
         let tag = command.tag();
-        let in_block = self.transaction.block() != Block::None;
         match command {
             TablespaceCommand::Create {
                 name,
@@ -24,7 +22,7 @@ impl Session {
                 location,
                 options,
             } => {
-                not_in_block(in_block, tag)?;
+                self.need_by_itself(tag)?;
                 self.need_superuser(
                     &format!("permission denied to create tablespace \"{name}\""),
                     "Must be superuser to create a tablespace.",
@@ -39,7 +37,7 @@ impl Session {
                     .await?;
             }
             TablespaceCommand::Drop { name, if_exists } => {
-                not_in_block(in_block, tag)?;
+                self.need_by_itself(tag)?;
                 self.drop_tablespace(name, *if_exists, client).await?;
             }
             TablespaceCommand::Rename { name, to } => {
@@ -174,16 +172,6 @@ impl Session {
         // In a block that is yet to come: the next start sees to it.
         self.engine.db.settle_tablespace(oid);
         altered.map(|_| ())
-    }
-}
-
-fn not_in_block(in_block: bool, tag: &str) -> Result<()> {
-    match in_block {
-        true => Err(SqlError::new(
-            "25001",
-            format!("{tag} cannot run inside a transaction block"),
-        )),
-        false => Ok(()),
     }
 }
 

@@ -38,9 +38,24 @@ struct SavepointState {
     to_read: usize,
 }
 
+/// What a statement that begins shares its transaction with, where no BEGIN says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Company {
+    /// Nothing: the one statement of a Query message.
+    Alone,
+    /// The other statements of its Query message.
+    Text,
+    /// What is executed up to the Sync, which comes next if `sync_follows`. That is known of what
+    /// has arrived only, so no answer may depend on it.
+    Pipeline { sync_follows: bool },
+}
+
 /// The transaction of a session.
 pub(super) struct TransactionState {
     block: Block,
+    company: Company,
+    /// Something was executed since the last Sync, and its transaction goes on.
+    pub(super) goes_on: bool,
     failed: bool,
     transaction: Option<Transaction>,
     /// Its number, for others to see; 0 where there is none.
@@ -67,6 +82,8 @@ impl TransactionState {
     pub(super) fn new(number: Arc<AtomicU64>) -> Self {
         Self {
             block: Block::None,
+            company: Company::Alone,
+            goes_on: false,
             failed: false,
             transaction: None,
             number,
@@ -85,6 +102,37 @@ impl TransactionState {
 
     pub(super) fn block(&self) -> Block {
         self.block
+    }
+
+    /// A statement begins. Whether it needs a transaction that may outlast it.
+    pub(super) fn admit(&mut self, company: Company) -> bool {
+        self.company = company;
+        let alone = match company {
+            Company::Alone => true,
+            Company::Text => false,
+            Company::Pipeline { sync_follows } => sync_follows,
+        };
+        // What is to be done at commits has a transaction to be done in.
+        !alone || !self.on_commit.is_empty()
+    }
+
+    /// Whether it is said that the statement that runs belongs to others: by BEGIN, or as they came
+    /// in one text. What is executed up to a Sync is together, but no block.
+    pub(super) fn is_in_block(&self) -> bool {
+        match self.block {
+            Block::None => false,
+            Block::Implicit => !matches!(self.company, Company::Pipeline { .. }),
+            Block::Explicit => true,
+        }
+    }
+
+    /// Why the statement that runs can't be a transaction by itself, if it can't.
+    pub(super) fn why_not_by_itself(&self) -> Option<&'static str> {
+        match self.is_in_block() {
+            true => Some("cannot run inside a transaction block"),
+            false if self.goes_on => Some("cannot be executed within a pipeline"),
+            false => None,
+        }
     }
 
     /// How many savepoints there are.
@@ -270,6 +318,7 @@ impl TransactionState {
             return Ok(false);
         }
         self.block = Block::None;
+        self.goes_on = false;
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             let committed = self.commit_with_tables(transaction, db, options).await;
@@ -291,6 +340,7 @@ impl TransactionState {
     /// Ends the block without its changes.
     pub(super) async fn rollback(&mut self, db: &Arc<Database>, context: &SessionContext) {
         self.block = Block::None;
+        self.goes_on = false;
         self.failed = false;
         context.end_advisory();
         context.forget_asked(0);

@@ -167,6 +167,7 @@ impl Session {
                 "LOCK TABLE"
             }
             Statement::SetConstraints { names, deferred } => {
+                self.warn_outside_block("SET CONSTRAINTS", client);
                 self.set_constraints(names.as_deref(), *deferred).await?;
                 "SET CONSTRAINTS"
             }
@@ -225,12 +226,7 @@ impl Session {
         max_rate: Option<u64>,
         client: &mut Client,
     ) -> Result<()> {
-        if self.transaction.block() == Block::Explicit {
-            return Err(SqlError::new(
-                "25001",
-                "BACKUP cannot run inside a transaction block",
-            ));
-        }
+        self.need_by_itself("BACKUP")?;
         if !directory.starts_with('/') {
             return Err(
                 SqlError::new("42602", "relative path not allowed for BACKUP")
@@ -313,12 +309,7 @@ impl Session {
     }
 
     fn set_transaction(&mut self, modes: Modes, client: &mut Client) -> Result<()> {
-        if self.transaction.block() == Block::None {
-            let warning = SqlError::new(
-                "25P01",
-                "SET TRANSACTION can only be used in transaction blocks",
-            );
-            self.notify(client, "WARNING", &warning);
+        if self.warn_outside_block("SET TRANSACTION", client) {
             return Ok(());
         }
         self.transaction.set_modes(modes)
@@ -343,10 +334,8 @@ impl Session {
     }
 
     fn set(&mut self, set: &Set, client: &mut Client) -> Result<()> {
-        if set.local && self.transaction.block() == Block::None {
-            let warning =
-                SqlError::new("25P01", "SET LOCAL can only be used in transaction blocks");
-            self.notify(client, "WARNING", &warning);
+        if set.local {
+            self.warn_outside_block("SET LOCAL", client);
         }
         let one = set.value.as_deref().and_then(<[String]>::first);
         match (set.name.as_str(), one) {
@@ -423,12 +412,7 @@ impl Session {
                 "DISCARD TEMP"
             }
             _ => {
-                if self.transaction.block() == Block::Explicit {
-                    return Err(SqlError::new(
-                        "25001",
-                        "DISCARD ALL cannot run inside a transaction block",
-                    ));
-                }
+                self.need_by_itself("DISCARD ALL")?;
                 self.portals.clear();
                 self.statements.clear();
                 self.texts.clear();
@@ -473,11 +457,8 @@ impl Session {
     }
 
     fn accept(&mut self, command: &Accepted, client: &mut Client) -> Result<()> {
-        if command.outside_transaction && self.transaction.block() != Block::None {
-            return Err(SqlError::new(
-                "25001",
-                format!("{} cannot run inside a transaction block", command.tag),
-            ));
+        if command.outside_transaction {
+            self.need_by_itself(command.tag)?;
         }
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
@@ -520,11 +501,8 @@ impl Session {
         client: &mut Client,
     ) -> Result<&'static str> {
         let own = self.transaction.block() == Block::None;
-        if !own && matches!(statement, Ddl::CreateIndex(create) if create.concurrently) {
-            return Err(SqlError::new(
-                "25001",
-                "CREATE INDEX CONCURRENTLY cannot run inside a transaction block",
-            ));
+        if matches!(statement, Ddl::CreateIndex(create) if create.concurrently) {
+            self.need_by_itself("CREATE INDEX CONCURRENTLY")?;
         }
         self.check_writable("DDL")?;
         self.context.take_temporary_schema();

@@ -102,6 +102,61 @@ fn statements_between_two_syncs_are_one_transaction() {
     assert_eq!(client.rows("select count(*) from t"), ["5"]);
 }
 
+/// Whether the Sync has arrived when a statement begins is chance: answers do not depend on it.
+#[test]
+fn a_pipeline_is_no_transaction_block_whatever_has_arrived() {
+    let server = Server::new();
+    for sync_follows in [true, false] {
+        let mut client = connection(&server);
+        client.tag("create table u (a int)");
+        let executed = |client: &mut Connection, text: &str| {
+            client.parse("", text, &[]).unwrap();
+            client.bind("", "", &[]).unwrap();
+            client.session.sync_follows(sync_follows);
+            client.execute("", 0).map_err(|error| error.sqlstate)
+        };
+        // As PostgreSQL 15 answers.
+        let refused = [
+            ("", "declare c cursor for select 1", "25P01"),
+            ("select 1", "declare c cursor for select 1", "25P01"),
+            ("", "lock table u", "25P01"),
+            ("select 1", "lock table u", "25P01"),
+            ("select 1", "vacuum u", "25001"),
+            ("show work_mem", "vacuum u", "25001"),
+            ("select 1", "create index concurrently on u (a)", "25001"),
+        ];
+        for (first, then, sqlstate) in refused {
+            if !first.is_empty() {
+                executed(&mut client, first).unwrap();
+            }
+            let error = executed(&mut client, then).unwrap_err();
+            assert_eq!(error, sqlstate, "{first}; {then}");
+            client.session.extended_error();
+            client.sync().unwrap();
+        }
+        for by_itself in [
+            "vacuum u",
+            "create index concurrently on u (a)",
+            "discard all",
+        ] {
+            executed(&mut client, by_itself).unwrap();
+            client.sync().unwrap();
+        }
+        let ends =
+            "do 'begin insert into u values (1); commit; insert into u values (2); rollback; end'";
+        for first in ["", "select 1"] {
+            if !first.is_empty() {
+                executed(&mut client, first).unwrap();
+            }
+            executed(&mut client, ends).unwrap();
+            client.sync().unwrap();
+        }
+        assert_eq!(client.rows("select a from u"), ["1", "1"]);
+        client.tag("drop table t");
+        client.tag("drop table u");
+    }
+}
+
 #[test]
 fn begin_in_a_pipeline() {
     let server = Server::new();

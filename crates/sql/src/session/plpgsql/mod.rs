@@ -62,7 +62,7 @@ const CALL_BYTES: u64 = 64 << 10;
 pub(super) struct Calls {
     /// When the client's statement has to end.
     pub(super) deadline: Option<Duration>,
-    depth: u32,
+    pub(super) depth: u32,
     /// The outermost call is a CALL that is no part of a transaction: it may end its own.
     pub(super) may_end: bool,
     functions: function::KeptFunctions,
@@ -103,10 +103,11 @@ impl Session {
         };
         let name = "inline_code_block";
         let compiled = Compiled::new(self, name, body, &signature)?;
+        let may_end = !self.transaction.is_in_block();
         let own = self.begin_own();
         let shape = (Arc::from([]), false);
         let nothing = Entry::Arguments(Vec::new());
-        self.plpgsql.may_end = own;
+        self.plpgsql.may_end = may_end;
         let ran = self.call_compiled(&compiled, nothing, shape).await;
         self.plpgsql.may_end = false;
         ran?;
