@@ -36,6 +36,7 @@ pub mod workload;
 pub mod ycsb;
 pub mod ycsb_core;
 
+use std::pin::{Pin, pin};
 use std::process::ExitCode;
 
 /// What went wrong, for a person to read.
@@ -113,10 +114,27 @@ fn exit_code(holds: bool) -> ExitCode {
 }
 
 /// A runtime for one thread, for workloads that speak the wire protocol.
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_current_thread()
+struct OneThread(tokio::runtime::Runtime);
+
+impl OneThread {
+    /// Runs a future to its end. Tokio sees one type of future, whatever runs: it would be
+    /// compiled again for each.
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let mut output = None;
+        {
+            let run = pin!(async { output = Some(future.await) });
+            let run: Pin<&mut dyn Future<Output = ()>> = run;
+            self.0.block_on(run);
+        }
+        output.expect("it ran to its end")
+    }
+}
+
+fn runtime() -> Result<OneThread> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?)
+        .build()?;
+    Ok(OneThread(runtime))
 }
 
 /// Connects, and leaves the connection's own work to the runtime.

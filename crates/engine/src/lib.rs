@@ -110,7 +110,7 @@ pub use run::locking::TableLock;
 pub use run::savepoint::Savepoint;
 pub use run::scan_notes::ScanNotes;
 pub use run::sequences::Given;
-pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
+pub use run::snapshot::{Entry, Snapshot, SnapshotScan, Tuples};
 pub use thermocline_device::{OutsideFile, block_on};
 pub use transaction::expected::{HeldExpectations, Referring, RemovedKey};
 /// Tablespaces: what they are, and what their options may be.

@@ -314,7 +314,7 @@ fn who_needs_all_partitions_waits_for_all() {
             let snapshot = one.snapshot();
             for partition in 0..PARTITIONS {
                 let mut scan = snapshot.scan(&of, partition);
-                while scan.next_chunk(|_, _| ()).await? {}
+                while scan.next_chunk(&mut |_, _| ()).await? {}
             }
             Ok(())
         }),

@@ -134,11 +134,11 @@ fn goes_beyond_the_limit(kind: IndexKind) {
             let mut more = true;
             while more {
                 let mut bytes = 0;
-                let chunk = scan.next_chunk(|_, tuple| {
+                let mut each = |_, tuple: &[u8]| {
                     count += 1;
                     bytes += tuple.len();
-                });
-                more = block_on(chunk).expect("scans");
+                };
+                more = block_on(scan.next_chunk(&mut each)).expect("scans");
                 assert!(bytes <= 100 << 10, "{bytes} at once under a limit of 96 MB");
             }
         }

@@ -216,7 +216,7 @@ fn the_database_goes_on_with_a_damaged_block() {
     let snapshot = db.snapshot();
     let mut scan = snapshot.scan(&t, 0);
     let scanned = loop {
-        match block_on(scan.next_chunk(|_, _| {})) {
+        match block_on(scan.next_chunk(&mut |_, _| {})) {
             Ok(true) => {}
             Ok(false) => panic!("the scan passed over damage"),
             Err(error) => break error,

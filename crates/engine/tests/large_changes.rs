@@ -79,7 +79,7 @@ fn contents(db: &Arc<Database>, t: &Arc<Table>) -> BTreeMap<i64, (usize, String)
     let mut rows = BTreeMap::new();
     for partition in 0..db.partitions() {
         let mut scan = snapshot.scan(t, partition);
-        while block_on(scan.next_chunk(|_, tuple| {
+        while block_on(scan.next_chunk(&mut |_, tuple| {
             let value = text_of(t, tuple);
             let id: i64 = value
                 .split(':')

@@ -102,7 +102,7 @@ fn the_oldest_snapshot_ends_and_all_who_read_by_it_are_told() {
     );
     for snapshot in [&analytical, &beside] {
         let mut scan = snapshot.scan(&t, 0);
-        assert_eq!(sqlstate(block_on(scan.next_chunk(|_, _| {}))), "72000");
+        assert_eq!(sqlstate(block_on(scan.next_chunk(&mut |_, _| {}))), "72000");
     }
     drop((repeatable, serializable, analytical, beside, committed));
     assert_eq!(db.memory_report().snapshots, 0);

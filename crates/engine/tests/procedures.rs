@@ -187,7 +187,7 @@ fn rows_of(db: &Arc<Database>) -> Model {
     let mut rows = Model::new();
     for partition in 0..db.partitions() {
         let mut scan = snapshot.scan(&accounts, partition);
-        while block_on(scan.next_chunk(|_, tuple| {
+        while block_on(scan.next_chunk(&mut |_, tuple| {
             let value = |column| accounts.value(tuple, column).to_owned();
             let key = (int(&value(0)), int(&value(1)));
             let twice = rows.insert(key, text(&value(2)).to_owned());

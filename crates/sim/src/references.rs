@@ -317,7 +317,7 @@ pub fn check(db: &Arc<Database>) -> std::result::Result<(), String> {
         let mut values = BTreeSet::new();
         for partition in 0..db.partitions() {
             let mut scan = snapshot.scan(table, partition);
-            while block_on(scan.next_chunk(|_, tuple| {
+            while block_on(scan.next_chunk(&mut |_, tuple| {
                 if let ValueRef::BigInt(value) = table.value(tuple, column) {
                     values.insert(value);
                 }

@@ -465,7 +465,7 @@ fn asked_alike(
         let mut found = BTreeMap::new();
         for partition in 0..snapshot.database().partitions() {
             let mut scan = snapshot.scan_columns(table, partition, &columns, &tests);
-            while block_on(scan.next_chunk(|_, tuple| found.extend(decode(table, tuple))))? {}
+            while block_on(scan.next_chunk(&mut |_, tuple| found.extend(decode(table, tuple))))? {}
         }
         let is_alike = found.iter().all(|(id, row)| rows.get(id) == Some(row));
         let wanted = rows.iter().filter(|(id, row)| has(**id, row));
@@ -507,7 +507,7 @@ impl Found {
             let mut twice = None;
             for partition in 0..db.partitions() {
                 let mut scan = snapshot.scan(&table, partition);
-                while block_on(scan.next_chunk(|_, tuple| {
+                while block_on(scan.next_chunk(&mut |_, tuple| {
                     if let Some((id, row)) = decode(&table, tuple)
                         && rows.insert(id, row).is_some()
                     {

@@ -26,7 +26,16 @@ impl Source<'_> {
         &self,
         table: &str,
         columns: &[&str],
-        mut each: impl FnMut(&[Value]),
+        mut each: impl FnMut(&[Value]) + Send,
+    ) -> Result<()> {
+        self.each_of(table, columns, &mut each).await
+    }
+
+    async fn each_of(
+        &self,
+        table: &str,
+        columns: &[&str],
+        each: &mut (dyn FnMut(&[Value]) + Send),
     ) -> Result<()> {
         match self {
             Source::Engine(db) => {

@@ -72,7 +72,7 @@ impl Parts {
             loop {
                 let mut suspects: Vec<(u32, Vec<u8>)> = Vec::new();
                 let more = scan
-                    .next_chunk(|row, tuple| {
+                    .next_chunk(&mut |row, tuple| {
                         progress.done += 1;
                         if failed.is_some() {
                             return;

@@ -82,7 +82,7 @@ impl Parts {
                 let mut taken = Ok(());
                 chunk.clear(usize::MAX);
                 let more = scan
-                    .next_chunk(|_, tuple| match new_tuple {
+                    .next_chunk(&mut |_, tuple| match new_tuple {
                         // To make another takes longer than a partition should be held.
                         Some(_) => chunk.push(tuple),
                         None if taken.is_ok() => taken = filling.take(tuple),

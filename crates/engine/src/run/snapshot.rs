@@ -9,6 +9,7 @@
 //! What open snapshots need is kept in memory, and has a share of it: beyond that the
 //! oldest snapshot ends, and whoever reads by it is told so (72000).
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_storage::columns::ColumnTest;
@@ -309,7 +310,14 @@ pub struct SnapshotScan {
 }
 
 /// Whoever wants nothing but tuples.
-struct Tuples<F>(F);
+pub struct Tuples<F>(F);
+
+impl<F: FnMut(RowId, &[u8])> Tuples<F> {
+    /// Calls `each` with every row.
+    pub fn to(each: F) -> Self {
+        Self(each)
+    }
+}
 
 impl<F: FnMut(RowId, &[u8])> ScanSink for Tuples<F> {
     fn tuple(&mut self, row: RowId, tuple: &[u8]) {
@@ -384,9 +392,13 @@ impl Parts {
 impl SnapshotScan {
     /// Calls `each` with the next rows (some thousands, or what a small part of the memory
     /// limit holds, but one); false at the end. `each` may run under the partition's lock: it must be
-    /// short and must not call the database.
-    pub async fn next_chunk(&mut self, each: impl FnMut(RowId, &[u8])) -> Result<bool> {
-        self.next_rows(&mut Tuples(each)).await
+    /// short and must not call the database. Made once, for all whose rows are not many: see
+    /// [`Self::next_rows`].
+    pub fn next_chunk<'s>(
+        &'s mut self,
+        each: &'s mut (dyn FnMut(RowId, &[u8]) + Send),
+    ) -> Pin<Box<dyn Future<Output = Result<bool>> + Send + 's>> {
+        Box::pin(async move { self.next_rows(&mut Tuples(each)).await })
     }
 
     /// How many row groups it came to.
@@ -395,7 +407,8 @@ impl SnapshotScan {
         self.groups.counts
     }
 
-    /// As [`Self::next_chunk`]; rows of row groups come as columns.
+    /// As [`Self::next_chunk`], made anew for each kind of sink; rows of row groups come as columns
+    /// to those that take them.
     pub async fn next_rows(&mut self, sink: &mut impl ScanSink) -> Result<bool> {
         self.snapshot.inner.db.pulse().beat();
         let db = &self.snapshot.inner.db;

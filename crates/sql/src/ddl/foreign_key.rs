@@ -225,7 +225,7 @@ impl Definition<'_> {
                 self.options.cancel.check()?;
                 let rows: Mutex<Vec<(Vec<u8>, Vec<u8>)>> = Mutex::default();
                 more = scan
-                    .next_chunk(|_, tuple| {
+                    .next_chunk(&mut |_, tuple| {
                         let mut key = Vec::with_capacity(32);
                         match reference.key(&table, tuple, &mut key) {
                             ReferredTo::Nothing => {}

@@ -91,7 +91,7 @@ impl Definition<'_> {
     pub(super) async fn any_row(
         &mut self,
         table: &Arc<Table>,
-        matches: impl Fn(&[u8]) -> Result<bool> + Send,
+        matches: impl Fn(&[u8]) -> Result<bool> + Send + Sync,
     ) -> Result<bool> {
         // Rows that the transaction is too old to see, too.
         let snapshot = self.txn.snapshot_of_now()?;
@@ -100,7 +100,7 @@ impl Definition<'_> {
             loop {
                 let mut found = Ok(false);
                 let more = scan
-                    .next_chunk(|_, tuple| {
+                    .next_chunk(&mut |_, tuple| {
                         if let Ok(false) = found {
                             found = matches(tuple);
                         }

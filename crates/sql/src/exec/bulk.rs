@@ -6,7 +6,9 @@
 
 use std::ops::ControlFlow;
 
-use thermocline_engine::{Access, Charge, Isolation, RowId, Scope, SnapshotScan, Table, give_way};
+use thermocline_engine::{
+    Access, Charge, Isolation, RowId, Scope, SnapshotScan, Table, Tuples, give_way,
+};
 
 use super::insert::CHUNK_ROWS_MAX;
 use super::one_by_one::{FoundRow, bytes_of};
@@ -100,7 +102,7 @@ async fn chunk(
     let mut is_late = false;
     pace.begin();
     let more = scan
-        .next_chunk(|row, tuple| {
+        .next_rows(&mut Tuples::to(|row, tuple| {
             if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
                 return;
             }
@@ -115,7 +117,7 @@ async fn chunk(
                     Err(error) => outcome = Err(error),
                 }
             }
-        })
+        }))
         .await?;
     let mut flow = outcome?;
     if is_late {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{ChargeKind, Table, TriggerEvent, give_way};
+use thermocline_engine::{ChargeKind, Table, TriggerEvent, Tuples, give_way};
 use thermocline_values::binary_format;
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
@@ -406,14 +406,14 @@ impl Session {
             loop {
                 self.check_interrupted(&limits)?;
                 let more = scan
-                    .next_chunk(|_, tuple| {
+                    .next_rows(&mut Tuples::to(|_, tuple| {
                         rows.begin_row(places.len());
                         for place in places {
                             let data_type = &table.columns[*place].data_type;
                             rows.value(table.value(tuple, *place), data_type);
                         }
                         rows.end_row();
-                    })
+                    }))
                     .await?;
                 rows.check()?;
                 send_rows(&db, &mut rows, client).await?;

@@ -320,7 +320,7 @@ impl Session {
             while more {
                 self.check_interrupted(&options)?;
                 more = scan
-                    .next_chunk(|_, tuple| {
+                    .next_chunk(&mut |_, tuple| {
                         bytes.clear();
                         key.table.reference_of(key.number, tuple, &mut bytes);
                         if sought.contains(&bytes) && !found.contains(&bytes) {
