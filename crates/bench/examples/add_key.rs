@@ -168,6 +168,7 @@ fn add_key(db: &Arc<Database>, table: &Table) {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     let table = table.def.oid;
     define(db, Change::CreateIndex { table, index });

@@ -47,6 +47,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
             kind: IndexKind::Hash,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }],
         partition_key: vec![0],
         ..TableDef::new(db.allocate_oid(), name, columns)

@@ -108,6 +108,7 @@ fn define(db: &Arc<Database>, name: &str) {
         kind,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     let def = TableDef {
         indexes: vec![

@@ -96,6 +96,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
             kind: IndexKind::Hash,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }],
         partition_key: vec![0],
         ..TableDef::new(

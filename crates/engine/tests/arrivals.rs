@@ -122,6 +122,7 @@ fn directory_with_definitions() -> (Files, Rows) {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     let change = Change::CreateIndex {
         table: t.def.oid,

@@ -198,6 +198,7 @@ impl Script {
                     kind: IndexKind::Hash,
                     include: Vec::new(),
                     nulls_equal: false,
+                    order: Vec::new(),
                 },
             }),
             n if n % 30 == 29 => self.together(n, rows),

@@ -31,6 +31,7 @@ fn index(db: &Database, name: &str, unique: bool) -> IndexDef {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     }
 }
 

@@ -272,6 +272,7 @@ fn keys_beyond_32_bits_and_tables_with_more_indexes_are_read_first() {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     ddl(
         &db,

@@ -243,6 +243,7 @@ impl Run {
                     },
                     include: Vec::new(),
                     nulls_equal: false,
+                    order: Vec::new(),
                 };
                 let table = t.def.oid;
                 ddl(&self.db, Change::CreateIndex { table, index }).expect("makes the index");

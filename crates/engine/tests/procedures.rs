@@ -33,6 +33,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         kind,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     let def = TableDef {
         indexes: vec![
@@ -591,6 +592,7 @@ proptest! {
                         kind: IndexKind::BTree,
                         include: Vec::new(),
                         nulls_equal: false,
+                        order: Vec::new(),
                     };
                     let change = Change::CreateIndex { table: accounts.def.oid, index };
                     ddl(&db, change).expect("the index is made");
@@ -640,6 +642,7 @@ fn an_index_completed_for_a_command_leads_to_rows_that_commit_after_it() {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     let change = Change::CreateIndex {
         table: accounts.def.oid,

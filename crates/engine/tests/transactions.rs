@@ -422,6 +422,7 @@ fn an_index_is_built_over_what_is_there() {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     let create = |unique| Change::CreateIndex {
         table: t.def.oid,

@@ -1,6 +1,8 @@
 //! What a function knows beside its arguments: the types it was resolved to,
 //! the session's settings and time, and room for what it makes.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 
@@ -156,6 +158,63 @@ impl Environment for Plain {
             format!("function {name} is not supported without a session"),
             "Call it in a statement of a session.",
         ))
+    }
+}
+
+/// The environment of a text that is kept, which is read again and again, and has no moment.
+#[derive(Debug, Default)]
+pub struct Timeless {
+    plain: Plain,
+    asked_time: AtomicBool,
+}
+
+impl Timeless {
+    /// Whether the text means the same whenever it is read.
+    ///
+    /// # Errors
+    /// 0A000.
+    pub fn check(&self) -> Result<()> {
+        match self.asked_time.load(Relaxed) {
+            true => Err(of_the_moment()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The error of a text that is kept and asked for the time.
+#[cold]
+#[must_use]
+pub fn of_the_moment() -> QueryError {
+    QueryError::unsupported(
+        "a constant of the moment, such as 'now' or 'today', is not supported here",
+        "Use CURRENT_TIMESTAMP or CURRENT_DATE, or write the moment itself.",
+    )
+}
+
+impl Environment for Timeless {
+    fn settings(&self) -> &Settings {
+        self.plain.settings()
+    }
+
+    fn transaction_time(&self) -> i64 {
+        self.asked_time.store(true, Relaxed);
+        0
+    }
+
+    fn statement_time(&self) -> i64 {
+        self.transaction_time()
+    }
+
+    fn room(&self, bytes: usize) -> Result<()> {
+        self.plain.room(bytes)
+    }
+
+    fn check_interrupted(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum> {
+        self.plain.call(name, arguments)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What becomes a domain's value is checked here: its conditions are analysed, and asked.
 
 use crate::analyze::{Catalog, Stored, Wanted, analyze_scalar};
-use crate::call::{Call, Plain};
+use crate::call::{Call, Timeless};
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::evaluate::{Evaluator, Row};
@@ -55,7 +55,9 @@ pub fn condition(text: &str, oid: u32, modifier: i32) -> Result<Expr> {
     let statement = statement.ok_or_else(|| QueryError::internal("a condition of no text"))?;
     let wanted = Wanted::Condition("CHECK");
     let catalog = Value { oid, modifier };
-    let analyzed = analyze_scalar(statement, &catalog, &Plain::default(), &[], wanted)?;
+    let kept = Timeless::default();
+    let analyzed = analyze_scalar(statement, &catalog, &kept, &[], wanted)?;
+    kept.check()?;
     let mut targets = analyzed.query.targets;
     match targets.pop() {
         Some(target) if targets.is_empty() => {

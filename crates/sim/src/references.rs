@@ -89,6 +89,7 @@ fn definitions(world: &World, db: &Database) -> [TableDef; 2] {
         },
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     });
     child.foreign_keys.push(ForeignKeyDef {
         oid: db.allocate_oid(),

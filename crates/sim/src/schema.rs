@@ -143,6 +143,7 @@ impl IndexShape {
             kind: kind(self.hash),
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }
     }
 
@@ -212,6 +213,7 @@ pub fn table_def(
         kind: kind(shape.primary_hash),
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     }];
     indexes.extend(shape.indexes.iter().map(|index| index.def(db)));
     TableDef {

@@ -198,6 +198,7 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
             kind: IndexKind::BTree,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }],
         partition_key: vec![0],
         access_method: method,

@@ -123,6 +123,7 @@ impl TableSpec {
                 },
                 include: Vec::new(),
                 nulls_equal: false,
+                order: Vec::new(),
             });
         }
         for (name, names) in self.indexes {
@@ -136,6 +137,7 @@ impl TableSpec {
                 kind: IndexKind::BTree,
                 include: Vec::new(),
                 nulls_equal: false,
+                order: Vec::new(),
             });
         }
         let partition_key = self.places(&columns, self.partition)?;

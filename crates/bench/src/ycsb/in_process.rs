@@ -235,6 +235,7 @@ fn create(
             kind,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }],
         partition_key: vec![0],
         ..TableDef::new(db.allocate_oid(), name, columns)

@@ -237,6 +237,27 @@ pub struct IndexDef {
     /// NULLS NOT DISTINCT: rows with NULLs in the same places of the key conflict, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nulls_equal: bool,
+    /// How the definition orders the parts of the key; empty where all are as by default. Entries
+    /// ascend all the same: reads in another order than theirs, or its reverse, are sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<KeyOrder>,
+}
+
+/// How the definition of an index orders a part of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyOrder {
+    /// DESC
+    pub descending: bool,
+    /// NULLS FIRST, which is the default where it descends.
+    pub nulls_first: bool,
+}
+
+impl KeyOrder {
+    /// ASC NULLS LAST.
+    pub const DEFAULT: Self = Self {
+        descending: false,
+        nulls_first: false,
+    };
 }
 
 /// A CHECK constraint.

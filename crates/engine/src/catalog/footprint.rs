@@ -3,7 +3,7 @@
 use thermocline_storage::key::KeyShape;
 
 use crate::catalog::trigger::TriggerDef;
-use crate::catalog::{ColumnDef, ForeignKeyDef, IndexDef, Table};
+use crate::catalog::{ColumnDef, ForeignKeyDef, IndexDef, KeyOrder, Table};
 
 impl Table {
     /// About what the definition takes in memory, in bytes.
@@ -11,7 +11,11 @@ impl Table {
         let names = self.def.name.len() + self.def.schema.len();
         let column = |column: &ColumnDef| 2 * size_of::<ColumnDef>() + 4 * column.name.len();
         let index = |index: &IndexDef| {
-            size_of::<IndexDef>() + size_of::<KeyShape>() + 64 + index.name.len()
+            size_of::<IndexDef>()
+                + size_of::<KeyShape>()
+                + 64
+                + index.name.len()
+                + index.order.len() * size_of::<KeyOrder>()
         };
         let columns = self.def.columns.iter().map(column).sum::<usize>();
         let indexes = self.def.indexes.iter().map(index).sum::<usize>();

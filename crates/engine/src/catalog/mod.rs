@@ -50,8 +50,8 @@ mod violation;
 
 pub use self::definitions::{
     AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Hidden, Identity, IndexDef, IndexKind,
-    LostLayout, ReferenceAction, Residence, SchemaDef, SequenceDef, TableDef, UNLOAD_PRIORITY,
-    UNLOAD_PRIORITY_MAX,
+    KeyOrder, LostLayout, ReferenceAction, Residence, SchemaDef, SequenceDef, TableDef,
+    UNLOAD_PRIORITY, UNLOAD_PRIORITY_MAX,
 };
 pub(crate) use self::objects::{
     Commented, authority_of, comments_of, is_of_none, types_of, types_within,

@@ -237,6 +237,7 @@ pub(super) fn key_definition(def: &TableDef, by: &PartitionedBy) -> TableDef {
         kind: IndexKind::BTree,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     };
     TableDef {
         indexes: vec![index],

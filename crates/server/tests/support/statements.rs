@@ -172,10 +172,15 @@ impl Round {
                     ours: "",
                 });
             }
-            for (number, on) in ["(a)", "(d, b)", "(t)", "(b)", "using hash (a)", "(n, t)"]
-                .iter()
-                .enumerate()
-            {
+            let keys = [
+                "(a)",
+                "(d desc, b nulls first)",
+                "(t desc nulls last)",
+                "(b)",
+                "using hash (a)",
+                "(n, t desc)",
+            ];
+            for (number, on) in keys.iter().enumerate() {
                 if self.random.chance(20) {
                     definitions.push(Definition {
                         sql: format!("create index {name}_{number} on {name} {on}"),

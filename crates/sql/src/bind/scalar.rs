@@ -2,12 +2,13 @@
 //! They are kept as SQL text in the catalog and analysed with the statement that needs them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::user_type::DomainDef;
 use thermocline_engine::{Catalog, ColumnDef, Table, TableDef, TypeDef, TypeKind};
 use thermocline_query::analyze::{self, Analyzed, Stored, Wanted};
-use thermocline_query::call::{Environment, Settings};
+use thermocline_query::call::{Environment, Settings, of_the_moment};
 use thermocline_query::datum::Datum;
 use thermocline_query::domain::condition;
 use thermocline_query::error::{QueryError, Result as QueryResult};
@@ -156,6 +157,8 @@ struct Names<'a> {
     table: Option<&'a Table>,
     context: &'a BindContext<'a>,
     settings: &'a Settings,
+    /// Whether something has asked for the time, which what is kept has none of.
+    asked_time: AtomicBool,
 }
 
 impl analyze::Catalog for Names<'_> {
@@ -201,11 +204,12 @@ impl Environment for Names<'_> {
     }
 
     fn transaction_time(&self) -> i64 {
+        self.asked_time.store(true, Relaxed);
         0
     }
 
     fn statement_time(&self) -> i64 {
-        0
+        self.transaction_time()
     }
 
     fn room(&self, _: usize) -> QueryResult<()> {
@@ -282,6 +286,7 @@ pub(super) fn analysed_target(
             table: table.map(|table| &**table),
             context,
             settings: context.styles.settings(),
+            asked_time: AtomicBool::new(false),
         };
         let whole = match table {
             None => format!("SELECT {text}"),
@@ -303,6 +308,9 @@ pub(super) fn analysed_target(
                 _ => error,
             }
         })?;
+        if names.asked_time.load(Relaxed) {
+            return Err(of_the_moment().into());
+        }
         let (Some(target), 0) = (query.targets.pop(), query.targets.len()) else {
             return Err(SqlError::internal("an expression of several columns"));
         };

@@ -339,6 +339,7 @@ impl Definition<'_> {
             kind,
             include,
             nulls_equal: key.nulls_equal,
+            order: Vec::new(),
         })
     }
 
@@ -365,6 +366,7 @@ impl Definition<'_> {
             kind: index.kind,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         })
     }
 

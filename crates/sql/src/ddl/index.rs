@@ -52,6 +52,7 @@ impl CreateIndex {
             predicate: table.predicate_of(index).as_ref().and_then(text),
             unique: index.unique,
             nulls_equal: index.nulls_equal,
+            order: index.order.clone(),
             concurrently: false,
             only: false,
             access_method: match index.kind {
@@ -76,6 +77,12 @@ impl Definition<'_> {
         if kind == IndexKind::Hash && !create.include.is_empty() {
             return Err(SqlError::unsupported(
                 "access method \"hash\" does not support included columns",
+                "Use btree, which is the default.",
+            ));
+        }
+        if kind == IndexKind::Hash && !create.order.is_empty() {
+            return Err(SqlError::unsupported(
+                "access method \"hash\" does not support ASC/DESC options",
                 "Use btree, which is the default.",
             ));
         }
@@ -134,6 +141,7 @@ impl Definition<'_> {
             kind,
             include: made.include,
             nulls_equal: create.nulls_equal,
+            order: create.order.clone(),
         };
         self.apply(Change::CreateIndex {
             table: table.oid,

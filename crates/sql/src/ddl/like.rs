@@ -87,7 +87,8 @@ impl Definition<'_> {
             for index in &table.indexes {
                 let mut columns = index.columns.iter();
                 let computed = columns.any(|column| !table.columns[*column].is_seen());
-                let has_more = !index.include.is_empty() || index.nulls_equal;
+                let plain = index.include.is_empty() && index.order.is_empty();
+                let has_more = !plain || index.nulls_equal;
                 if computed || (!index.constraint && has_more) {
                     let like = CreateIndex::like(&table.def, index, Vec::new());
                     parts.computed_indexes.push(like);

@@ -372,6 +372,7 @@ pub(super) fn is_like(
     };
     (of.unique, of.primary, of.constraint) == (own.unique, own.primary, own.constraint)
         && (of.kind, of.nulls_equal) == (own.kind, own.nulls_equal)
+        && of.order == own.order
         && same(&of.columns, &own.columns)
         && same(&of.include, &own.include)
 }

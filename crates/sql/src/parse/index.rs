@@ -2,6 +2,7 @@
 
 use pg_raw_parse::Node;
 use pg_raw_parse::nodes::{IndexElem, IndexStmt, SortByDir, SortByNulls};
+use thermocline_engine::catalog::KeyOrder;
 use thermocline_query::parse::written;
 
 use super::node;
@@ -31,6 +32,8 @@ pub struct CreateIndex {
     pub concurrently: bool,
     /// USING method
     pub access_method: Option<String>,
+    /// How the parts of the key are ordered; empty where all are as by default.
+    pub order: Vec<KeyOrder>,
     /// ON ONLY: not on the partitions of the table.
     pub only: bool,
 }
@@ -66,7 +69,6 @@ pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
         ));
     }
     let elements: Vec<&IndexElem> = statement.index_params().iter().collect();
-    check_directions(&elements)?;
     let keys = elements.iter().map(|element| index_key(element));
     let include = statement.index_including_params().iter();
     let include = include.filter_map(|node| match node {
@@ -88,6 +90,7 @@ pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
         nulls_equal: statement.nulls_not_distinct,
         concurrently: statement.concurrent,
         access_method: statement.access_method().map(str::to_owned),
+        order: order_of(&elements),
         only: statement.relation().is_some_and(|relation| !relation.inh),
     }))))
 }
@@ -143,26 +146,23 @@ fn included(element: &IndexElem) -> Result<String> {
     }
 }
 
-/// An index is read in both directions, so all ascending and all descending
-/// are one; a mix of both is not.
-fn check_directions(columns: &[&IndexElem]) -> Result<()> {
-    let descending = |column: &&IndexElem| column.ordering == SortByDir::SORTBY_DESC;
-    if columns.iter().any(descending) && !columns.iter().all(descending) {
-        return Err(refused(
-            "an index with ascending and descending columns is not supported yet",
-            "Let all columns ascend, or all descend.",
-        ));
-    }
-    let odd_nulls = columns.iter().any(|column| match column.nulls_ordering {
-        SortByNulls::SORTBY_NULLS_FIRST => !descending(column),
-        SortByNulls::SORTBY_NULLS_LAST => descending(column),
-        _ => false,
+/// How the parts of a key are ordered; empty where all are as by default.
+fn order_of(elements: &[&IndexElem]) -> Vec<KeyOrder> {
+    let order = elements.iter().map(|element| {
+        let descending = element.ordering == SortByDir::SORTBY_DESC;
+        let nulls_first = match element.nulls_ordering {
+            SortByNulls::SORTBY_NULLS_FIRST => true,
+            SortByNulls::SORTBY_NULLS_LAST => false,
+            _ => descending,
+        };
+        KeyOrder {
+            descending,
+            nulls_first,
+        }
     });
-    if odd_nulls {
-        return Err(refused(
-            "NULLS FIRST and NULLS LAST of an index are not supported yet",
-            "Leave the clause out: NULLs come last in an index that ascends.",
-        ));
+    let order: Vec<KeyOrder> = order.collect();
+    match order.iter().all(|part| *part == KeyOrder::DEFAULT) {
+        true => Vec::new(),
+        false => order,
     }
-    Ok(())
 }

@@ -142,3 +142,40 @@ fn functions_are_found_by_their_signatures() {
             .starts_with("42883")
     );
 }
+
+/// A kept text has no moment to be read at: PostgreSQL reads such a constant when it is made, and
+/// what follows would get an old one.
+#[test]
+fn no_constant_of_the_moment_is_kept() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (i int, at timestamptz default now(), d date default current_date)");
+    let refused = [
+        "create table u (at timestamptz default 'now')",
+        "create table u (d date default 'today'::date)",
+        "create table u (d date check (d < 'tomorrow'))",
+        "create table u (i int, g date generated always as (date 'yesterday' + i) stored)",
+        "alter table t alter d set default 'today'",
+        "alter table t add column e timestamp default 'now'",
+        "alter table t add check (at > 'yesterday')",
+        "create index on t ((d > 'today'))",
+        "create index on t (i) where d > 'today'",
+        "create domain day as date default 'today'",
+        "create domain day as date check (value <= 'today')",
+    ];
+    for sql in refused {
+        let error = client.error(sql);
+        let begins =
+            "0A000 a constant of the moment, such as 'now' or 'today', is not supported here";
+        assert!(error.starts_with(begins), "{sql}: {error}");
+    }
+    client.tag("insert into t values (1)");
+    assert_eq!(
+        client.rows("select at = now() or at < now(), d = current_date from t"),
+        ["t|t"]
+    );
+    // Words alone are texts.
+    client.tag("create table v (a text default 'now', b text check (b <> 'today'))");
+    client.tag("insert into v values (default, 'now')");
+    assert_eq!(client.rows("table v"), ["now|now"]);
+}

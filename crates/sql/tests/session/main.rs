@@ -29,6 +29,7 @@ mod identity;
 mod idle_plans;
 mod index_changes;
 mod index_expressions;
+mod index_order;
 mod index_walk;
 mod inner;
 mod join_order;

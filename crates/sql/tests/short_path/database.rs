@@ -137,6 +137,7 @@ impl Fixture {
             kind,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }
     }
 

@@ -43,6 +43,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
             kind: IndexKind::Hash,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }],
         partition_key: vec![0],
         ..TableDef::new(

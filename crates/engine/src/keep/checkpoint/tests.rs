@@ -103,6 +103,7 @@ fn index(db: &Database, name: &str, column: usize, kind: IndexKind) -> IndexDef 
         kind,
         include: Vec::new(),
         nulls_equal: false,
+        order: Vec::new(),
     }
 }
 

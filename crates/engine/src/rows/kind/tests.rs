@@ -203,6 +203,7 @@ fn definition(db: &Database, name: &str) -> TableDef {
             kind: IndexKind::BTree,
             include: Vec::new(),
             nulls_equal: false,
+            order: Vec::new(),
         }],
         partition_key: vec![0],
         ..TableDef::new(

@@ -345,8 +345,11 @@ impl<'a> Reader<'a> {
         }
         if self.parts & part::ZONE == 0 {
             self.no_summer_mark()?;
-            let moment = self.moment_of_time()?;
-            self.west = zone::local_west(&self.call.settings().time_zone, &moment);
+            let zone = &self.call.settings().time_zone;
+            self.west = match zone::fixed_east(zone) {
+                Some(east) => -east,
+                None => zone::local_west(zone, &self.moment_of_time()?),
+            };
         }
         Ok(self.point())
     }

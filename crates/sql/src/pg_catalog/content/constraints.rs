@@ -1,6 +1,6 @@
 //! Indexes and constraints.
 
-use thermocline_engine::catalog::{IndexDef, Table};
+use thermocline_engine::catalog::{IndexDef, KeyOrder, Table};
 use thermocline_engine::{ReferenceAction, TypeKind};
 
 use super::Filler;
@@ -19,6 +19,20 @@ fn numbers(columns: &[usize]) -> Datum {
 
 fn zeros(count: usize) -> Datum {
     Datum::array(std::iter::repeat_n(Datum::Int(0), count))
+}
+
+/// The order of the parts of an index's key: 1 for DESC, and 2 for NULLS FIRST.
+fn options(index: &IndexDef, width: usize) -> Datum {
+    let order = index.order.iter().copied();
+    let order = order
+        .chain(std::iter::repeat(KeyOrder::DEFAULT))
+        .take(width);
+    Datum::array(order.map(
+        |KeyOrder {
+             descending,
+             nulls_first,
+         }| { Datum::Int(i64::from(descending) | i64::from(nulls_first) << 1) },
+    ))
 }
 
 /// The numbers of an index's columns: 0 for an expression.
@@ -79,7 +93,7 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 index_numbers(table, index),
                 collations(table, index),
                 zeros(width),
-                zeros(width),
+                options(index, width),
                 shown(index_expressions(session, table, index)),
                 shown(index_predicate(session, table, index)),
                 Datum::Bool(index.nulls_equal),

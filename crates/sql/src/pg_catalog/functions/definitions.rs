@@ -2,7 +2,9 @@
 //! of a column.
 
 use thermocline_engine::TypeKind;
-use thermocline_engine::catalog::{ForeignKeyDef, IndexDef, IndexKind, ReferenceAction, Table};
+use thermocline_engine::catalog::{
+    ForeignKeyDef, IndexDef, IndexKind, KeyOrder, ReferenceAction, Table,
+};
 
 use super::shown::condition_shown;
 use super::{quote_ident, shown};
@@ -205,6 +207,16 @@ pub(crate) fn index_predicate(
     Some(shown(session, &hidden.text))
 }
 
+/// What follows a part of a key that is ordered so.
+const fn order_name(order: KeyOrder) -> &'static str {
+    match (order.descending, order.nulls_first) {
+        (false, false) => "",
+        (false, true) => " NULLS FIRST",
+        (true, true) => " DESC",
+        (true, false) => " DESC NULLS LAST",
+    }
+}
+
 /// The statement that makes an index, or with `column` (from 1) that column.
 pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<String> {
     let (table, index) = session.index(oid)?;
@@ -214,10 +226,11 @@ pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<St
         let column = *key.iter().chain(&index.include).nth(at)?;
         return Some(key_part(session, table, column));
     }
-    let parts: Vec<String> = key
-        .iter()
-        .map(|column| key_part(session, table, *column))
-        .collect();
+    let parts = key.iter().enumerate().map(|(at, column)| {
+        let order = index.order.get(at).copied().unwrap_or(KeyOrder::DEFAULT);
+        key_part(session, table, *column) + order_name(order)
+    });
+    let parts: Vec<String> = parts.collect();
     let include = include(table, index) + nulls_not_distinct(index);
     let predicate = index_predicate(session, table, index);
     let predicate = predicate.map_or_else(String::new, |text| {
