@@ -59,7 +59,8 @@ fn orders_are_shown_as_they_were_said() {
         .rows("select indoption from pg_index where indrelid = 'u'::regclass order by indexrelid");
     let mut like: Vec<&str> = ORDERS.iter().map(|(_, _, options)| *options).collect();
     let mut of_like: Vec<&str> = of_like.iter().map(String::as_str).collect();
-    (like.sort_unstable(), of_like.sort_unstable());
+    like.sort_unstable();
+    of_like.sort_unstable();
     assert_eq!(of_like, like);
     client.tag("create table p (a int, b int) partition by range (a)");
     client.tag("create index on p (a desc, b)");
