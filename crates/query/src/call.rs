@@ -186,7 +186,8 @@ impl Timeless {
 #[must_use]
 pub fn of_the_moment() -> QueryError {
     QueryError::unsupported(
-        "a constant of the moment, such as 'now' or 'today', is not supported here",
+        "a constant of the moment, such as 'now' or 'today', is not supported in defaults, \
+         conditions and expressions of a table",
         "Use CURRENT_TIMESTAMP or CURRENT_DATE, or write the moment itself.",
     )
 }
