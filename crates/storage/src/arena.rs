@@ -22,8 +22,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+mod books;
 mod chunks;
 
+use books::Books;
 use chunks::{CHUNK_BYTES, Chunks};
 
 /// Bytes of the smallest span (order 0).
@@ -85,10 +87,7 @@ unsafe impl Sync for Arena {}
 /// The buddy allocator's books, kept outside of the spans so that a free span
 /// need not be resident.
 struct Spans {
-    /// By unit: what begins there, and of which order.
-    state: Vec<u8>,
-    /// By unit: neighbours in the free list of its order, plus one; 0 is none.
-    links: Vec<[u32; 2]>,
+    books: Books,
     heads: [u32; ORDERS],
     /// Units from here on have never been handed out.
     frontier: u32,
@@ -140,8 +139,7 @@ impl Arena {
             used_bytes: AtomicUsize::new(0),
             huge_pages,
             spans: Mutex::new(Spans {
-                state: vec![STATE_INSIDE; units],
-                links: vec![[0; 2]; units],
+                books: Books::new(units),
                 heads: [0; ORDERS],
                 frontier: 0,
                 units: units as u32,
@@ -196,7 +194,7 @@ impl Arena {
         let mut spans = self.spans.lock();
         if let Some(unit) = spans.cached[order as usize].pop() {
             spans.cached_bytes -= bytes;
-            spans.state[unit as usize] = STATE_USED | order;
+            spans.books.set_state(unit, STATE_USED | order);
             return Some(Span(unit));
         }
         let mut unit = spans.take(order);
@@ -206,7 +204,7 @@ impl Arena {
             unit = spans.take(order);
         }
         let unit = unit?;
-        spans.state[unit as usize] = STATE_USED | order;
+        spans.books.set_state(unit, STATE_USED | order);
         spans.chunks.take(unit, order);
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         Some(Span(unit))
@@ -217,12 +215,12 @@ impl Arena {
         let bytes = Self::span_bytes(order);
         let is_huge = {
             let mut spans = self.spans.lock();
-            let state = spans.state[span.0 as usize];
+            let state = spans.books.state(span.0);
             assert!(
                 state == STATE_USED | order,
                 "freed a span that is not handed out with this order"
             );
-            spans.state[span.0 as usize] = STATE_INSIDE;
+            spans.books.set_state(span.0, STATE_INSIDE);
             if spans.cached_bytes + bytes <= spans.cache_limit_bytes {
                 spans.cached[order as usize].push(span.0);
                 spans.cached_bytes += bytes;
@@ -405,7 +403,7 @@ impl Spans {
         let (mut unit, mut order) = (unit, order);
         while order < ORDER_MAX {
             let buddy = unit ^ (1 << order);
-            if self.state[buddy as usize] != STATE_FREE | order {
+            if self.books.state(buddy) != STATE_FREE | order {
                 break;
             }
             self.unlink(buddy, order);
@@ -417,25 +415,28 @@ impl Spans {
 
     fn link(&mut self, unit: u32, order: u8) {
         let head = self.heads[order as usize];
-        self.links[unit as usize] = [0, head];
+        self.books.set_links(unit, [0, head]);
         if head != 0 {
-            self.links[head as usize - 1][0] = unit + 1;
+            let [_, after] = self.books.links(head - 1);
+            self.books.set_links(head - 1, [unit + 1, after]);
         }
         self.heads[order as usize] = unit + 1;
-        self.state[unit as usize] = STATE_FREE | order;
+        self.books.set_state(unit, STATE_FREE | order);
     }
 
     fn unlink(&mut self, unit: u32, order: u8) {
-        let [before, after] = self.links[unit as usize];
+        let [before, after] = self.books.links(unit);
         if before == 0 {
             self.heads[order as usize] = after;
         } else {
-            self.links[before as usize - 1][1] = after;
+            let [first, _] = self.books.links(before - 1);
+            self.books.set_links(before - 1, [first, after]);
         }
         if after != 0 {
-            self.links[after as usize - 1][0] = before;
+            let [_, last] = self.books.links(after - 1);
+            self.books.set_links(after - 1, [before, last]);
         }
-        self.state[unit as usize] = STATE_INSIDE;
+        self.books.set_state(unit, STATE_INSIDE);
     }
 }
 

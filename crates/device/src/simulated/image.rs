@@ -4,7 +4,8 @@
 //! crash is `durable` with a random part of them: any set of the written pieces, and of the
 //! changes of length the first few (file systems keep a journal of those, in order).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::SECTOR_BYTES;
 use crate::random::SplitMix64;
@@ -18,8 +19,62 @@ type Sector = Box<[u8; SECTOR_BYTES]>;
 pub(super) struct SparseImage {
     len: u64,
     sectors: BTreeMap<u64, Sector>,
-    /// Sectors below `len` whose space was given back.
-    punched: BTreeSet<u64>,
+    punched: Punched,
+}
+
+/// The sectors below a file's length whose space was given back: a bit each.
+#[derive(Clone, Debug, Default)]
+struct Punched {
+    bits: Vec<u64>,
+    count: u64,
+}
+
+impl Punched {
+    /// Each word that these sectors lie in, and which of its bits they are.
+    fn words(sectors: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
+        let words = sectors.start / 64..sectors.end.div_ceil(64);
+        words.map(move |word| {
+            let first = sectors.start.saturating_sub(word * 64);
+            let beyond = (sectors.end - word * 64).min(64);
+            (word as usize, u64::MAX >> (64 - (beyond - first)) << first)
+        })
+    }
+
+    fn count_in(&self, sectors: Range<u64>) -> u64 {
+        let words =
+            Self::words(sectors).map_while(|(word, mask)| Some(self.bits.get(word)? & mask));
+        words.map(|bits| u64::from(bits.count_ones())).sum()
+    }
+
+    fn insert(&mut self, sectors: Range<u64>) {
+        let words = sectors.end.div_ceil(64) as usize;
+        if self.bits.len() < words {
+            self.bits.resize(words, 0);
+        }
+        for (word, mask) in Self::words(sectors) {
+            self.count += u64::from((mask & !self.bits[word]).count_ones());
+            self.bits[word] |= mask;
+        }
+    }
+
+    fn remove(&mut self, sectors: Range<u64>) {
+        for (word, mask) in Self::words(sectors) {
+            let Some(bits) = self.bits.get_mut(word) else {
+                return;
+            };
+            self.count -= u64::from((*bits & mask).count_ones());
+            *bits &= !mask;
+        }
+    }
+
+    /// Forgets all sectors from this one on.
+    fn cut(&mut self, sectors: u64) {
+        let end = self.bits.len() as u64 * 64;
+        if sectors < end {
+            self.remove(sectors..end);
+            self.bits.truncate(sectors.div_ceil(64) as usize);
+        }
+    }
 }
 
 impl SparseImage {
@@ -29,7 +84,7 @@ impl SparseImage {
 
     /// Space taken on the device.
     pub(super) fn allocated_bytes(&self) -> u64 {
-        (self.len.div_ceil(SECTOR) - self.punched.len() as u64) * SECTOR
+        (self.len.div_ceil(SECTOR) - self.punched.count) * SECTOR
     }
 
     /// Space that the file would take in addition if this range were written.
@@ -41,8 +96,8 @@ impl SparseImage {
         let beyond = end
             .div_ceil(SECTOR)
             .saturating_sub(self.len.div_ceil(SECTOR));
-        let refilled = self.punched.range(offset / SECTOR..end.div_ceil(SECTOR));
-        (beyond + refilled.count() as u64) * SECTOR
+        let refilled = self.punched.count_in(offset / SECTOR..end.div_ceil(SECTOR));
+        (beyond + refilled) * SECTOR
     }
 
     /// Fills the buffer with what is there, zeros past the end.
@@ -57,16 +112,17 @@ impl SparseImage {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8], offset: u64) {
+        if !bytes.is_empty() {
+            let end = offset + bytes.len() as u64;
+            self.punched.remove(offset / SECTOR..end.div_ceil(SECTOR));
+            self.len = self.len.max(end);
+        }
         for (sector, within, piece) in pieces(offset, bytes.len()) {
-            self.punched.remove(&sector);
             let to = self
                 .sectors
                 .entry(sector)
                 .or_insert_with(|| Box::new([0; SECTOR_BYTES]));
             to[within..within + piece.len()].copy_from_slice(&bytes[piece]);
-        }
-        if !bytes.is_empty() {
-            self.len = self.len.max(offset + bytes.len() as u64);
         }
     }
 
@@ -86,7 +142,7 @@ impl SparseImage {
         if len < self.len {
             let kept = len.div_ceil(SECTOR);
             self.sectors.split_off(&kept);
-            self.punched.split_off(&kept);
+            self.punched.cut(kept);
             if let Some(last) = self.sectors.get_mut(&(len / SECTOR)) {
                 last[(len % SECTOR) as usize..].fill(0);
             }
@@ -99,11 +155,23 @@ impl SparseImage {
         if offset >= end {
             return;
         }
-        for (sector, within, piece) in pieces(offset, (end - offset) as usize) {
-            if piece.len() == SECTOR_BYTES {
-                self.sectors.remove(&sector);
-                self.punched.insert(sector);
-            } else if let Some(contents) = self.sectors.get_mut(&sector) {
+        let whole = offset.div_ceil(SECTOR)..end / SECTOR;
+        if whole.is_empty() {
+            self.clear(offset, end - offset);
+            return;
+        }
+        self.clear(offset, whole.start * SECTOR - offset);
+        self.clear(whole.end * SECTOR, end - whole.end * SECTOR);
+        self.sectors
+            .extract_if(whole.clone(), |_, _| true)
+            .for_each(drop);
+        self.punched.insert(whole);
+    }
+
+    /// Makes zeros of a range within a sector or two.
+    fn clear(&mut self, offset: u64, bytes: u64) {
+        for (sector, within, piece) in pieces(offset, bytes as usize) {
+            if let Some(contents) = self.sectors.get_mut(&sector) {
                 contents[within..within + piece.len()].fill(0);
             }
         }

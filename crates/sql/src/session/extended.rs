@@ -404,7 +404,7 @@ impl Session {
         let own = self.transaction.block() == Block::None;
         self.execute_portal(taken, statement, max_rows, client)
             .await?;
-        self.transaction.goes_on = !statement.ends_transaction();
+        self.transaction.executed(statement.ends_transaction());
         if own && self.transaction.block() == Block::None {
             self.context
                 .settings(crate::settings::Settings::end_transaction);
@@ -551,7 +551,7 @@ impl Session {
     /// 40001 and others when it cannot be committed; it is rolled back then.
     pub async fn sync(&mut self) -> Result<()> {
         self.sync_follows = false;
-        self.transaction.goes_on = false;
+        self.transaction.synced();
         self.transaction
             .end_failed(&self.engine.db, &self.context)
             .await;

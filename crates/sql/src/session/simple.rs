@@ -132,9 +132,9 @@ impl Session {
     ///
     /// # Errors
     /// 25001.
-    pub(super) fn need_by_itself(&self, what: &str) -> Result<()> {
+    pub(super) fn need_by_itself(&mut self, what: &str) -> Result<()> {
         let why = match self.plpgsql.depth {
-            0 => self.transaction.why_not_by_itself(),
+            0 => self.transaction.set_by_itself(),
             _ => Some("cannot be executed from a function"),
         };
         match why {

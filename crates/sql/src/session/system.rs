@@ -64,7 +64,7 @@ pub trait SystemSettings: Send + Sync {
 }
 
 impl Session {
-    pub(super) fn alter_system(&self, alter: &AlterSystem) -> Result<()> {
+    pub(super) fn alter_system(&mut self, alter: &AlterSystem) -> Result<()> {
         self.need_by_itself("ALTER SYSTEM")?;
         let sessions = &self.engine.sessions;
         let kept = kept_by(sessions)?;

@@ -55,7 +55,9 @@ pub(super) struct TransactionState {
     block: Block,
     company: Company,
     /// Something was executed since the last Sync, and its transaction goes on.
-    pub(super) goes_on: bool,
+    goes_on: bool,
+    /// The statement that runs is a transaction by itself.
+    by_itself: bool,
     failed: bool,
     transaction: Option<Transaction>,
     /// Its number, for others to see; 0 where there is none.
@@ -84,6 +86,7 @@ impl TransactionState {
             block: Block::None,
             company: Company::Alone,
             goes_on: false,
+            by_itself: false,
             failed: false,
             transaction: None,
             number,
@@ -107,6 +110,7 @@ impl TransactionState {
     /// A statement begins. Whether it needs a transaction that may outlast it.
     pub(super) fn admit(&mut self, company: Company) -> bool {
         self.company = company;
+        self.by_itself = false;
         let alone = match company {
             Company::Alone => true,
             Company::Text => false,
@@ -126,13 +130,26 @@ impl TransactionState {
         }
     }
 
-    /// Why the statement that runs can't be a transaction by itself, if it can't.
-    pub(super) fn why_not_by_itself(&self) -> Option<&'static str> {
+    /// The statement that runs has to be a transaction by itself. Why it can't be, if it can't.
+    pub(super) fn set_by_itself(&mut self) -> Option<&'static str> {
         match self.is_in_block() {
             true => Some("cannot run inside a transaction block"),
             false if self.goes_on => Some("cannot be executed within a pipeline"),
-            false => None,
+            false => {
+                self.by_itself = true;
+                None
+            }
         }
+    }
+
+    /// A statement of a pipeline was executed, and `ended` its transaction or not.
+    pub(super) fn executed(&mut self, ended: bool) {
+        self.goes_on = !ended && !self.by_itself;
+    }
+
+    /// A Sync has come: what was executed before it is over.
+    pub(super) fn synced(&mut self) {
+        self.goes_on = false;
     }
 
     /// How many savepoints there are.

@@ -141,6 +141,14 @@ fn a_pipeline_is_no_transaction_block_whatever_has_arrived() {
         ] {
             executed(&mut client, by_itself).unwrap();
             client.sync().unwrap();
+            // It commits at once, and nothing goes on behind it.
+            executed(&mut client, "vacuum u").unwrap();
+            executed(&mut client, by_itself).unwrap();
+            executed(&mut client, "select 1").unwrap();
+            let error = executed(&mut client, by_itself).unwrap_err();
+            assert_eq!(error, "25001", "vacuum; {by_itself}; select 1; {by_itself}");
+            client.session.extended_error();
+            client.sync().unwrap();
         }
         let ends =
             "do 'begin insert into u values (1); commit; insert into u values (2); rollback; end'";
