@@ -96,8 +96,8 @@ pub use parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX, Settings};
 pub use policy::identification;
 pub use policy::table_policy;
 pub use policy::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ColdAccess, Compaction, Identification, Merge, MergeUnit,
-    Policy, ReadUnit, Retrieval, Share, Timing,
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, ColdAccess, Compaction, Compression, Identification, Merge,
+    MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
 };
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use rows::group_scan::{GroupRows, ScanSink};

@@ -133,7 +133,7 @@ impl View {
         }
     }
 
-    /// Takes it back. Row locks stay, and with them what the rows are.
+    /// Takes it back.
     pub fn back_to(&mut self, mark: &Mark) {
         let mark = mark.clone();
         (self.own, self.bases) = (mark.own, mark.bases);

@@ -29,7 +29,7 @@ pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_la
 pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
 pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
 pg_catalog\tthermocline_sessions\t14907\tv\tpid 23,usename 19,application_name 25,state 25,bytes 20,session 20,message 20,statement 20,plan 20,portal 20,result 20,parameters 20,changes 20,reads 20,value 20
-pg_catalog\tthermocline_policies\t14908\tv\tschemaname 19,relname 19,relid 26,base 25,said 25,identification 25,alru_sample 701,offline_sample 701,timing 25,retrieval 25,read_unit 25,access 25,merge 25,merge_unit 25,block_bytes 20,compaction 25,fill_factor 701,rows_identified 20,rows_evicted 20,rows_evicted_clean 20,rows_fetched 20,rows_merged 20,rows_not_merged 20,rows_came_along 20,restarts 20,sync_reads 20,byte_reads 20,bytes_written 20,bytes_read 20
+pg_catalog\tthermocline_policies\t14908\tv\tschemaname 19,relname 19,relid 26,base 25,said 25,identification 25,alru_sample 701,offline_sample 701,timing 25,retrieval 25,read_unit 25,access 25,merge 25,merge_unit 25,block_bytes 20,compression 25,compaction 25,fill_factor 701,rows_identified 20,rows_evicted 20,rows_evicted_clean 20,rows_fetched 20,rows_merged 20,rows_not_merged 20,rows_came_along 20,restarts 20,sync_reads 20,byte_reads 20,bytes_written 20,bytes_read 20
 pg_catalog\tthermocline_columns\t14909\tv\tschemaname 19,relname 19,relid 26,attname 19,rows_main 20,rows_delta 20,groups 20,nulls 20,device_bytes 20,memory_bytes 20,encodings 25,groups_scanned 20,groups_skipped 20,state 25,unload_priority 20
 pg_catalog\tthermocline_column_use\t14911\tv\tschemaname 19,relname 19,relid 26,attname 19,indexed 16,projections 20,conditions 20,chunks 20,chunk_values 20,chunk_bytes 20,single_values 20,device_reads 20,device_bytes 20
 pg_catalog\tthermocline_tablespaces\t14910\tv\tspcname 19,oid 26,directory 25,state 25,device 25,emulated 16,read_us 701,reads_per_second 701,write_mb_s 701,sync_us 701,capacity 20,tables 20,blocks 20,block_bytes 20,blocks_leaving 20,blocks_coming 20,file_bytes 20,free_bytes 20
@@ -218,6 +218,7 @@ fn policies(db: &Database) -> Vec<Vec<Datum>> {
             Datum::text(policy.merge.to_string()),
             Datum::text(policy.merge_unit.to_string()),
             int(policy.block_bytes.into()),
+            Datum::text(policy.compression.to_string()),
             Datum::text(policy.compaction.to_string()),
             share(policy.fill_factor),
         ];

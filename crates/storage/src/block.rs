@@ -15,14 +15,18 @@
 //! Survives: bit rot, torn and misdirected writes, in that they are noticed: a
 //! record's checksum covers block id, slot, row, flags, length and payload.
 //!
-//! A block of columns begins with the same header, but for its magic number. What follows is
-//! [`crate::columns`]'.
+//! A block of columns, or of compressed records, begins with the same header, but for its magic
+//! number. What follows is [`crate::columns`]', or that of `block/frames.rs`.
+
+mod frames;
 
 use std::fmt;
 
 use thermocline_device::{AlignedBuffer, Mutation, SECTOR_BYTES};
 
 use crate::columns;
+
+pub use frames::{Frame, FrameBuilder, SECTOR_STANDS_FOR_BYTES};
 
 /// Bytes of a block's header.
 pub const BLOCK_HEADER_BYTES: usize = 64;
@@ -42,6 +46,7 @@ pub const COLUMNS_BYTES_MAX: usize = 64 << 20;
 
 const MAGIC: u32 = 0x5443_424C; // "TCBL"
 const COLUMNS_MAGIC: u32 = 0x5443_4343; // "TCCC"
+const COMPRESSED_MAGIC: u32 = 0x5443_5A42; // "TCZB"
 const VERSION: u16 = 1;
 const HEADER_CRC_AT: usize = 8;
 
@@ -71,7 +76,7 @@ pub enum BlockFault {
     RecordChecksum,
     /// A length or a count points outside of the block.
     Bounds,
-    /// It holds columns where records were looked for, or the other way round.
+    /// It is of another kind than what was looked for.
     OtherKind,
     /// Of a block of columns: the checksum of one column's values does not match.
     ColumnChecksum {
@@ -94,6 +99,8 @@ pub enum BlockKind {
     Records,
     /// A row group, column by column ([`crate::columns`]).
     Columns,
+    /// Records in frames, each compressed for itself.
+    Compressed,
 }
 
 /// A fault, and where it is.
@@ -122,7 +129,7 @@ impl fmt::Display for BlockError {
             BlockFault::PayloadChecksum => f.write_str(": payload checksum does not match"),
             BlockFault::RecordChecksum => f.write_str(": record checksum does not match"),
             BlockFault::Bounds => f.write_str(": a length points outside of it"),
-            BlockFault::OtherKind => f.write_str(": records and columns are mixed up"),
+            BlockFault::OtherKind => f.write_str(": it is of another kind"),
             BlockFault::ColumnChecksum { column } => {
                 write!(f, ", column {}: its checksum does not match", column + 1)
             }
@@ -328,6 +335,7 @@ impl BlockHeader {
         let magic = match self.kind {
             BlockKind::Records => MAGIC,
             BlockKind::Columns => COLUMNS_MAGIC,
+            BlockKind::Compressed => COMPRESSED_MAGIC,
         };
         header.fill(0);
         header[0..4].copy_from_slice(&magic.to_le_bytes());
@@ -359,6 +367,7 @@ impl BlockHeader {
         let (kind, bytes_max) = match u32_at(&header, 0) {
             Some(MAGIC) => (BlockKind::Records, BLOCK_BYTES_MAX),
             Some(COLUMNS_MAGIC) => (BlockKind::Columns, COLUMNS_BYTES_MAX),
+            Some(COMPRESSED_MAGIC) => (BlockKind::Compressed, BLOCK_BYTES_MAX),
             _ => return Err(fail(BlockFault::NotABlock)),
         };
         let crc = u32_at(&header, HEADER_CRC_AT);
@@ -477,7 +486,7 @@ pub fn records(block: &[u8], id: u32) -> Result<(BlockHeader, Records<'_>), Bloc
     Ok((header, records))
 }
 
-/// Checks a whole block, of either kind, and hands out its records.
+/// Checks a whole block, of any kind, and hands out its records.
 ///
 /// # Errors
 /// What is wrong with it, and where. Some records may have been handed out.
@@ -493,6 +502,7 @@ pub fn each_record(
             found.try_for_each(|record| record.map(&mut each))?;
         }
         BlockKind::Columns => columns::each_record(block, id, &mut each)?,
+        BlockKind::Compressed => frames::each_record(block, &header, &mut each)?,
     }
     Ok(header)
 }

@@ -81,6 +81,8 @@ pub struct NewBlock {
     pub partition: u16,
     /// The number of the tablespace that it is to lie in.
     pub tablespace: u16,
+    /// Its records are compressed ([`crate::block::BlockKind::Compressed`]).
+    pub compressed: bool,
 }
 
 /// What the Block Table says of a block.
@@ -94,6 +96,8 @@ pub struct BlockInfo {
     pub offset: u64,
     /// Bytes on the device, whole sectors.
     pub device_bytes: u64,
+    /// Its records are compressed ([`crate::block::BlockKind::Compressed`]).
+    pub compressed: bool,
     /// Whose records it holds.
     pub table: u32,
     /// Whose records it holds.
@@ -143,6 +147,7 @@ struct Entry {
     table: u32,
     partition: u16,
     tablespace: u16,
+    compressed: bool,
     records: u32,
     live_records: AtomicU32,
 }
@@ -158,6 +163,7 @@ impl Entry {
             tablespace: self.tablespace,
             offset,
             device_bytes: u64::from(self.sectors) * SECTOR,
+            compressed: self.compressed,
             table: self.table,
             partition: self.partition,
             records: self.records,
@@ -426,6 +432,7 @@ impl BlockStore {
             table: block.table,
             partition: block.partition,
             tablespace: block.tablespace,
+            compressed: block.compressed,
             records: block.records,
             live_records: AtomicU32::new(block.records),
         };

@@ -5,7 +5,8 @@ use thermocline_device::{
 };
 
 use crate::block::{
-    BLOCK_HEADER_BYTES, BlockBuilder, BlockFault, BlockHeader, each_record, read_record,
+    BLOCK_HEADER_BYTES, BlockBuilder, BlockFault, BlockHeader, Frame, FrameBuilder, each_record,
+    read_record,
 };
 use crate::block_store::{BlockStore, BlockStoreOptions, blocks_of_table};
 use crate::btree::BTree;
@@ -84,6 +85,59 @@ fn a_damaged_block_of_records_is_refused() {
         |block| {
             for (slot, before) in [(4, 0), (5, 0), (200, 0), (u16::MAX, 0), (4, 64)] {
                 let _ = read_record(block, ID, slot, before);
+            }
+            let read = each_record(block, ID, |_| ()).map_err(|error| error.to_string());
+            read.map(|_| ())
+        },
+    );
+}
+
+/// Makes the checksums of a compressed block's frames right, then the block's.
+fn repair_frames(block: &mut [u8]) {
+    let id = (u32_at(block, 12) as u32).to_le_bytes();
+    let mut sector = 0;
+    while sector * SECTOR_BYTES < block.len() {
+        let at = (sector * SECTOR_BYTES).max(BLOCK_HEADER_BYTES);
+        let (compressed, from) = (u32_at(block, at), u32_at(block, at + 4));
+        let bytes = u32_at(block, at + 12);
+        let stored = compressed.saturating_add(bytes.saturating_sub(from));
+        let end = at.saturating_add(24).saturating_add(stored);
+        if end > block.len() {
+            break;
+        }
+        let crc = crc32c::crc32c(&id);
+        let crc = crc32c::crc32c_append(crc, &(sector as u32).to_le_bytes());
+        let crc = crc32c::crc32c_append(crc, &block[at..at + 8]);
+        let crc = crc32c::crc32c_append(crc, &block[at + 12..end]);
+        put_u32(block, at + 8, crc);
+        sector = end
+            .div_ceil(SECTOR_BYTES)
+            .max(sector + bytes.div_ceil(16 << 10));
+    }
+    let end = u32_at(block, 24);
+    repair_header(block, end);
+}
+
+#[test]
+fn a_damaged_block_of_compressed_records_is_refused() {
+    let valid: Vec<Vec<u8>> = [(1, 5000), (20, 100), (300, 0), (3, 30_000)]
+        .into_iter()
+        .map(|(count, bytes)| {
+            let mut builder = FrameBuilder::new(AlignedBuffer::new_zeroed(64 << 10));
+            for row in 0..count {
+                let tuple = (0..bytes).map(|at: usize| (at / 7 * (at % 3)) as u8);
+                builder.try_push(row, &tuple.collect::<Vec<u8>>());
+            }
+            builder.finish(ID, 5, 3, 9).to_vec()
+        })
+        .collect();
+    read_damaged(
+        "block of compressed records",
+        &valid,
+        |bytes| repair_frames(bytes),
+        |block| {
+            for (slot, before) in [(4, 0), (5, 0), (256, 0), (u16::MAX, 0), (4, 64)] {
+                let _ = Frame::default().record(block, ID, slot, before);
             }
             let read = each_record(block, ID, |_| ()).map_err(|error| error.to_string());
             read.map(|_| ())
@@ -334,6 +388,7 @@ fn a_damaged_block_table_is_refused() {
         for number in 0..20 {
             let block = crate::block_store::NewBlock {
                 tablespace: crate::block_store::HOME,
+                compressed: number % 2 == 0,
                 device_bytes: SECTOR_BYTES * (1 + number % 3),
                 table: 4,
                 partition: 2,

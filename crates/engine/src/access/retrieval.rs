@@ -7,7 +7,7 @@ use std::iter::once;
 use std::sync::Arc;
 
 use thermocline_storage::arena::TuplePtr;
-use thermocline_storage::block::records;
+use thermocline_storage::block::{Record, each_record};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
@@ -313,36 +313,42 @@ impl Access<'_> {
         let Some(bytes) = self.fetched.block(block).or_else(now).cloned() else {
             return;
         };
+        debug_assert_eq!(self.guards.at(position).id, partition);
+        let (mut along, mut is_over) = (0, false);
         // The record that was asked for is right; of a block that is damaged elsewhere the rest
         // stays where it is, for who asks for it.
-        let Ok((_, found)) = records(&bytes, block) else {
-            return;
-        };
-        debug_assert_eq!(self.guards.at(position).id, partition);
-        let mut along = 0;
-        for record in found.map_while(|record| record.ok()) {
-            if self.parts.memory().is_tight() {
-                break;
+        let _ = each_record(&bytes, block, |record| {
+            if !is_over {
+                let comes = self.comes_along(position, table, block, &record);
+                along += u32::from(comes == Some(true));
+                is_over = comes.is_none();
             }
-            let Some(rows) = self.rows_at(position, table) else {
-                break;
-            };
-            let cold = rows.directory().get(record.row).as_cold();
-            let lies_there = |cold: &ColdWord| {
-                (cold.address().block, cold.address().slot) == (block, record.slot)
-            };
-            let Some(cold) = cold.filter(lies_there) else {
-                continue;
-            };
-            let pointer = rows.come_home(record.row, cold, record.payload, true);
-            if pointer.is_none() {
-                break;
-            }
-            rows.count().came_along += 1;
-            along += 1;
-        }
+        });
         if along > 0 {
             self.parts.blocks().sub_live(block, along);
         }
+    }
+
+    /// Makes a record's row hot, if it lies there; whether it does. None: there is no room for more.
+    fn comes_along(
+        &mut self,
+        position: usize,
+        table: &Table,
+        block: u32,
+        record: &Record<'_>,
+    ) -> Option<bool> {
+        if self.parts.memory().is_tight() {
+            return None;
+        }
+        let rows = self.rows_at(position, table)?;
+        let cold = rows.directory().get(record.row).as_cold();
+        let lies_there =
+            |cold: &ColdWord| (cold.address().block, cold.address().slot) == (block, record.slot);
+        let Some(cold) = cold.filter(lies_there) else {
+            return Some(false);
+        };
+        rows.come_home(record.row, cold, record.payload, true)?;
+        rows.count().came_along += 1;
+        Some(true)
     }
 }

@@ -140,7 +140,7 @@ impl Check<'_> {
         });
         if let Err(error) = checked {
             // In columns a slot is no place.
-            let slot = error.slot.filter(|_| header.kind == BlockKind::Records);
+            let slot = error.slot.filter(|_| header.kind != BlockKind::Columns);
             self.found(file, place(slot), table, error.to_string());
             return Ok(false);
         }

@@ -7,7 +7,7 @@
 //! because they are collected in memory beside the table.
 
 use thermocline_device::{AlignedBuffer, SECTOR_BYTES};
-use thermocline_storage::block::BlockBuilder;
+use thermocline_storage::block::{BlockBuilder, BlockKind, FrameBuilder};
 use thermocline_storage::block_store::{BlockStoreError, HOME, NewBlock};
 use thermocline_storage::columns::ColumnBuilder;
 
@@ -16,6 +16,7 @@ use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, store_failed};
 use crate::parts::Parts;
 use crate::parts::reserve::SpaceUse;
+use crate::policy::Compression;
 
 /// Bytes of a row group's tuples at most, in blocks, ...
 const GROUP_BLOCKS: u64 = 8;
@@ -26,11 +27,20 @@ const GROUP_LIMIT_DIVISOR: u64 = 64;
 /// make progress.
 pub(crate) struct BlockWriter {
     records: BlockBuilder,
-    /// Made for the first group.
+    /// Made for the first block of this kind, ...
+    frames: Option<FrameBuilder>,
+    /// ... and for the first group.
     columns: Option<ColumnBuilder>,
-    method: AccessMethod,
+    /// What is being filled.
+    kind: BlockKind,
     /// What the blocks are written for.
     space_use: SpaceUse,
+}
+
+enum Filling<'w> {
+    Records(&'w mut BlockBuilder),
+    Frames(&'w mut FrameBuilder),
+    Columns(&'w mut ColumnBuilder),
 }
 
 /// Bytes of tuples that a row group may have.
@@ -50,51 +60,73 @@ impl BlockWriter {
     pub fn new(block_bytes: u32, space_use: SpaceUse) -> Self {
         BlockWriter {
             records: BlockBuilder::new(AlignedBuffer::new_zeroed(buffer_bytes(block_bytes))),
+            frames: None,
             columns: None,
-            method: AccessMethod::Memory,
+            kind: BlockKind::Records,
             space_use,
         }
     }
 
     /// Begins a block of a table's rows, without any.
     pub fn begin(&mut self, parts: &Parts, table: &Table) {
-        let block_bytes = parts.policy_of(table).block_bytes;
-        self.records.clear();
-        self.records.set_target_bytes(block_bytes as usize);
-        let method = table.def.access_method;
-        self.method = method;
-        if method == AccessMethod::Columns {
-            let group = || ColumnBuilder::new(group_bytes(parts) as usize);
-            self.columns.get_or_insert_with(group).clear();
+        let policy = parts.policy_of(table);
+        let block_bytes = policy.block_bytes as usize;
+        self.kind = match (table.def.access_method, policy.compression) {
+            (AccessMethod::Columns, _) => BlockKind::Columns,
+            (AccessMethod::Memory, Compression::Lz4) => BlockKind::Compressed,
+            (AccessMethod::Memory, Compression::None) => BlockKind::Records,
+        };
+        match self.kind {
+            BlockKind::Records => {
+                self.records.clear();
+                self.records.set_target_bytes(block_bytes);
+            }
+            BlockKind::Compressed => {
+                let empty = || FrameBuilder::new(AlignedBuffer::new_zeroed(SECTOR_BYTES));
+                let frames = self.frames.get_or_insert_with(empty);
+                frames.clear();
+                frames.set_target_bytes(block_bytes);
+            }
+            BlockKind::Columns => {
+                let group = || ColumnBuilder::new(group_bytes(parts) as usize);
+                self.columns.get_or_insert_with(group).clear();
+            }
         }
     }
 
-    fn group(&self) -> Option<&ColumnBuilder> {
-        let columns = self.columns.as_ref();
-        columns.filter(|_| self.method == AccessMethod::Columns)
+    /// What is being filled.
+    fn filling(&mut self) -> Filling<'_> {
+        match (self.kind, &mut self.frames, &mut self.columns) {
+            (BlockKind::Compressed, Some(frames), _) => Filling::Frames(frames),
+            (BlockKind::Columns, _, Some(columns)) => Filling::Columns(columns),
+            _ => Filling::Records(&mut self.records),
+        }
     }
 
     /// Adds a tuple; its slot and extent, or `None` when the block is full.
     pub fn try_push(&mut self, row: u32, tuple: &[u8]) -> Option<(u16, u8)> {
-        match &mut self.columns {
-            Some(columns) if self.method == AccessMethod::Columns => columns.try_push(row, tuple),
-            _ => self.records.try_push(row, tuple, 0),
+        match self.filling() {
+            Filling::Records(records) => records.try_push(row, tuple, 0),
+            Filling::Frames(frames) => frames.try_push(row, tuple),
+            Filling::Columns(columns) => columns.try_push(row, tuple),
         }
     }
 
     /// How many tuples were added.
-    pub fn record_count(&self) -> u32 {
-        match self.group() {
-            Some(columns) => columns.record_count(),
-            None => self.records.record_count(),
+    pub fn record_count(&mut self) -> u32 {
+        match self.filling() {
+            Filling::Records(records) => records.record_count(),
+            Filling::Frames(frames) => frames.record_count(),
+            Filling::Columns(columns) => columns.record_count(),
         }
     }
 
     /// Bytes of the tuples so far.
-    pub fn record_bytes(&self) -> usize {
-        match self.group() {
-            Some(columns) => columns.record_bytes(),
-            None => self.records.record_bytes(),
+    pub fn record_bytes(&mut self) -> usize {
+        match self.filling() {
+            Filling::Records(records) => records.record_bytes(),
+            Filling::Frames(frames) => frames.record_bytes(),
+            Filling::Columns(columns) => columns.record_bytes(),
         }
     }
 
@@ -106,18 +138,16 @@ impl BlockWriter {
     pub fn write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<(u32, u64)> {
         let storage = table.def.storage;
         let records = self.record_count();
-        let group = self
-            .columns
-            .as_mut()
-            .filter(|_| self.method == AccessMethod::Columns);
-        let device_bytes = match group {
-            Some(columns) => {
+        let compressed = self.kind == BlockKind::Compressed;
+        let device_bytes = match self.filling() {
+            Filling::Records(records) => records.device_bytes(),
+            Filling::Frames(frames) => frames.device_bytes(),
+            Filling::Columns(columns) => {
                 // As it is now: the table may have been widened since it was asked for.
                 let reader = parts.storages().read().get(&storage).cloned();
                 columns.seal(&reader.as_deref().unwrap_or(table).layouts);
                 columns.device_bytes()
             }
-            None => self.records.device_bytes(),
         };
         let new = NewBlock {
             device_bytes,
@@ -125,6 +155,7 @@ impl BlockWriter {
             table: storage,
             partition: partition as u16,
             tablespace: parts.tablespace_of(table),
+            compressed,
         };
         let now = parts.clock().now();
         if new.tablespace != HOME && !parts.tablespaces().refuses(new.tablespace, now) {
@@ -159,18 +190,18 @@ impl BlockWriter {
         }
         let (id, _) = parts.blocks().allocate(new).map_err(store_failed)?;
         let lsn = parts.log().appended_lsn();
-        let bytes = match &mut self.columns {
-            Some(columns) if self.method == AccessMethod::Columns => {
-                columns.finish(id, storage, partition, lsn)
-            }
-            _ => self.records.finish(id, storage, partition, lsn),
+        let kind = self.kind;
+        let bytes = match self.filling() {
+            Filling::Records(records) => records.finish(id, storage, partition, lsn),
+            Filling::Frames(frames) => frames.finish(id, storage, partition, lsn),
+            Filling::Columns(columns) => columns.finish(id, storage, partition, lsn),
         };
         Counters::add(&parts.count().block_bytes_written, bytes.len() as u64);
         if let Err(error) = parts.blocks().write(id, bytes) {
             parts.give_up_block(id);
             return Err(store_failed(error));
         }
-        if self.method == AccessMethod::Columns {
+        if kind == BlockKind::Columns {
             parts.fetcher().groups.keep_written(storage, id, bytes);
         }
         Ok((id, bytes.len() as u64))

@@ -459,6 +459,7 @@ mod tests {
             tablespace: 0,
             offset: u64::from(id) << 20,
             device_bytes: 100,
+            compressed: false,
             table: 1,
             partition,
             records: 100,

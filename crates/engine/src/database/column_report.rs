@@ -158,6 +158,7 @@ pub(crate) fn directory_read(info: &BlockInfo) -> PlannedRead {
         tablespace: info.tablespace,
         block_offset: info.offset,
         block_bytes: info.device_bytes,
+        compressed: false,
         whole: false,
     }
 }

@@ -21,11 +21,11 @@ pub(crate) const PLACES: &str = "tablespaces";
 /// The file whose space is kept for making room ([`crate::parts::reserve`]).
 pub(crate) const RESERVE: &str = "reserve";
 /// The format that this build writes.
-pub(crate) const FORMAT_VERSION: u32 = 19;
+pub(crate) const FORMAT_VERSION: u32 = 20;
 /// The oldest that it reads: the same without roles and rights, lost layouts, the log's end,
 /// dropped columns, users' types and functions, column tables, foreign keys, tablespaces, checksums of pages,
 /// generated columns, indexes over expressions. Nor had it triggers, settings of sessions, default privileges,
-/// checks that are NOT VALID, declared partitions, and materialized views; and
+/// checks that are NOT VALID, declared partitions, materialized views, and compressed blocks; and
 /// its log had whole catalogs. A build that does not know them must not
 /// open what has them, and lose them.
 const FORMAT_OLDEST: u32 = 5;

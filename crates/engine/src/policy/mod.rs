@@ -119,6 +119,21 @@ impl MergeUnit {
         [("tuple", MergeUnit::Tuple), ("block", MergeUnit::Block)];
 }
 
+/// How the tuples of a block are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// By LZ4, those of a sector together ([`thermocline_storage::block::BlockKind::Compressed`]).
+    Lz4,
+}
+
+impl Compression {
+    /// All of them, by the names that settings use.
+    pub const NAMES: [(&str, Compression); 2] =
+        [("none", Compression::None), ("lz4", Compression::Lz4)];
+}
+
 /// When what lives in a block with many holes is taken out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compaction {
@@ -196,6 +211,8 @@ pub struct Policy {
     /// The unit of writing, in bytes; [`BLOCK_BYTES_MIN`] to [`BLOCK_BYTES_MAX`]
     /// (004 §5.2, 000 §5.1). Below a sector it is padded to it.
     pub block_bytes: u32,
+    /// See [`Compression`]. Of tables of columns, whose blocks are encoded anyway, it means nothing.
+    pub compression: Compression,
     /// See [`Compaction`].
     pub compaction: Compaction,
     /// Of [`Compaction::Lazy`]: the share of a block's records below which it is given up.
@@ -300,6 +317,7 @@ impl Default for Policy {
             merge: Merge::Warm,
             merge_unit: MergeUnit::Tuple,
             block_bytes: 1 << 20,
+            compression: Compression::None,
             compaction: Compaction::Background,
             fill_factor: Share::fixed(500_000),
             compaction_percent: 70,
@@ -362,6 +380,7 @@ named_choices!(
     ReadUnit,
     ColdAccess,
     MergeUnit,
+    Compression,
     Timing,
     Compaction
 );

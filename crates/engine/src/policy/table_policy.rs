@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, ColdAccess, Compaction, Identification, Merge,
-    MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, ColdAccess, Compaction, Compression, Identification,
+    Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
 };
 
 /// Which set of choices a table begins with, in place of the server's.
@@ -65,12 +65,13 @@ pub struct TablePolicy {
     merge: Option<Merge>,
     merge_unit: Option<MergeUnit>,
     block_size: Option<BlockBytes>,
+    compression: Option<Compression>,
     compaction: Option<Compaction>,
     fill_factor: Option<Share>,
 }
 
 /// The options of tables that are of their policy, each with what it may be.
-pub const OPTIONS: [(&str, &str); 13] = [
+pub const OPTIONS: [(&str, &str); 14] = [
     ("policy", "generic or paper"),
     ("identification", Identification::MAY_BE),
     ("alru_sample", "a share above 0 and at most 1, such as 0.01"),
@@ -85,6 +86,7 @@ pub const OPTIONS: [(&str, &str); 13] = [
     ("merge", "warm, always, update_only or top(5%)"),
     ("merge_unit", "tuple or block"),
     ("block_size", "1kB to 1MB"),
+    ("compression", "none or lz4"),
     ("compaction", "background or lazy"),
     ("fill_factor", "a share above 0 and at most 1, such as 0.5"),
 ];
@@ -140,6 +142,7 @@ impl TablePolicy {
             "merge" => put(&mut self.merge, text),
             "merge_unit" => put(&mut self.merge_unit, text),
             "block_size" => put(&mut self.block_size, text),
+            "compression" => put(&mut self.compression, text),
             "compaction" => put(&mut self.compaction, text),
             "fill_factor" => put(&mut self.fill_factor, text),
             _ => None,
@@ -168,6 +171,7 @@ impl TablePolicy {
             merge: self.merge.unwrap_or(base.merge),
             merge_unit: self.merge_unit.unwrap_or(base.merge_unit),
             block_bytes: self.block_size.map_or(base.block_bytes, |size| size.0),
+            compression: self.compression.unwrap_or(base.compression),
             compaction: self.compaction.unwrap_or(base.compaction),
             fill_factor: self.fill_factor.unwrap_or(base.fill_factor),
             compaction_percent: policies.server.compaction_percent,
@@ -203,6 +207,7 @@ impl TablePolicy {
             ("merge", self.merge.is_some()),
             ("merge_unit", self.merge_unit.is_some()),
             ("block_size", self.block_size.is_some()),
+            ("compression", self.compression.is_some()),
             ("compaction", self.compaction.is_some()),
             ("fill_factor", self.fill_factor.is_some()),
         ];
@@ -274,6 +279,7 @@ mod tests {
             ("merge", "top(20%)"),
             ("merge_unit", "block"),
             ("block_size", "64kB"),
+            ("compression", "lz4"),
             ("compaction", "lazy"),
             ("fill_factor", "0.4"),
         ] {

@@ -2,6 +2,7 @@
 //! tuple lies in are read, all that a transaction needs at once, and two
 //! transactions that need one tuple cause one read.
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::task::{Poll, Waker};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_device::{AlignedBuffer, ReadRequest};
-use thermocline_storage::block;
+use thermocline_device::{AlignedBuffer, ReadRequest, SECTOR_BYTES};
+use thermocline_storage::block::{self, Frame, SECTOR_STANDS_FOR_BYTES};
 use thermocline_storage::block_store::Volumes;
 use thermocline_storage::row_directory::ColdAddress;
 
@@ -80,7 +81,7 @@ impl Fetcher {
         came.map_err(|error| Error::io(error, self.storages.place(read)))?;
         let came = match read.whole {
             true => Ok(Arc::from(&buffer[..])),
-            false => verified(&buffer, first, read).map(Arc::from),
+            false => tuple_in(&buffer, first, read),
         };
         buffer.keep();
         came.map_err(|what| self.storages.damaged(read, &what))
@@ -92,12 +93,19 @@ impl Fetcher {
     /// be older than what was written.
     pub fn take_in_place(&self, read: &PlannedRead) -> Result<Option<Arc<[u8]>>> {
         let (first, bytes) = read_range(read.address, read.block_bytes);
-        let at = usize::from(read.address.slot) * block::SLOT_BYTES;
+        let at = match read.compressed {
+            // All of the frame is looked at.
+            true => first,
+            false => usize::from(read.address.slot) * block::SLOT_BYTES,
+        };
         let mut came = None;
-        let mut see = |there: &[u8]| match verified(there, at, read) {
+        let mut see = |there: &[u8]| match tuple_in(there, at, read) {
             Ok(tuple) => {
-                came = Some(Arc::from(tuple));
-                block::RECORD_HEADER_BYTES + tuple.len()
+                let tuple = came.insert(tuple);
+                match read.compressed {
+                    true => there.len(),
+                    false => block::RECORD_HEADER_BYTES + tuple.len(),
+                }
             }
             Err(_) => there.len(),
         };
@@ -119,7 +127,7 @@ impl Fetcher {
         match read.whole {
             false => Ok(came.clone()),
             true => {
-                let tuple = verified(came, 0, read).map(Arc::from);
+                let tuple = tuple_in(came, 0, read);
                 tuple.map_err(|what| self.storages.damaged(read, &what))
             }
         }
@@ -256,6 +264,7 @@ impl Fetcher {
             bytes: run.end - run.first,
         });
         let mut arriving = Arriving::submit(&self.volumes, ranges);
+        let mut frame = Frame::default();
         while let Some((number, outcome)) = arriving.next().await {
             let run = &runs[number];
             let buffer = outcome
@@ -263,7 +272,7 @@ impl Fetcher {
             for read in &reads[run.reads.clone()] {
                 let (first, _) = read_range(read.address, read.block_bytes);
                 let sectors = &buffer[first - run.first..];
-                let tuple = verified(sectors, first, read);
+                let tuple = verified(sectors, first, read, &mut frame);
                 each(
                     read,
                     tuple.map_err(|what| self.storages.damaged(read, &what))?,
@@ -289,7 +298,7 @@ impl Fetcher {
                         let came = match read.whole {
                             // Each who needs one of its tuples looks for himself.
                             true => Ok(Arc::from(&buffer[..])),
-                            false => verified(&buffer, first, &read).map(Into::into),
+                            false => tuple_in(&buffer, first, &read),
                         };
                         buffer.keep();
                         came.map_err(|what| storages.damaged(&read, &what))
@@ -319,11 +328,16 @@ pub(crate) fn read_bytes(address: ColdAddress, block_bytes: u64) -> u64 {
     }
 }
 
-/// The bytes of the sectors that these reads, in the order of their addresses, need together.
+/// About as many bytes as these reads, in the order of their addresses, bring into memory: of the
+/// sectors that they need together. What is compressed may be more than its sectors.
 pub(crate) fn span_bytes(reads: &[PlannedRead]) -> u64 {
-    let mut span = Span::default();
+    let [mut plain, mut compressed] = [Span::default(), Span::default()];
     let mut last = None;
     for read in reads {
+        let span = match read.compressed {
+            true => &mut compressed,
+            false => &mut plain,
+        };
         match read.whole {
             false => span.add(read.address, read.block_bytes),
             true if last != Some(read.address.block) => span.bytes += read.block_bytes,
@@ -331,7 +345,7 @@ pub(crate) fn span_bytes(reads: &[PlannedRead]) -> u64 {
         }
         last = Some(read.address.block);
     }
-    span.bytes
+    plain.bytes + compressed.bytes * (SECTOR_STANDS_FOR_BYTES / SECTOR_BYTES) as u64
 }
 
 /// Adds up the sectors of records; those of neighbours count once.
@@ -451,15 +465,37 @@ fn of_one_group(reads: &[PlannedRead]) -> usize {
     reads.iter().take_while(same).count()
 }
 
+thread_local! {
+    static FRAME: RefCell<Frame> = RefCell::default();
+}
+
 /// The verified tuple in the sectors that were read; what is wrong with it.
+fn tuple_in(
+    sectors: &[u8],
+    first: usize,
+    read: &PlannedRead,
+) -> std::result::Result<Arc<[u8]>, String> {
+    FRAME.with_borrow_mut(|frame| {
+        let tuple = verified(sectors, first, read, frame).map(Arc::from);
+        // The next read may be another database's.
+        frame.forget();
+        tuple
+    })
+}
+
+/// As [`tuple_in`]. A frame that was read stays in `frame` for the next of its records.
 fn verified<'a>(
     sectors: &'a [u8],
     first: usize,
     read: &PlannedRead,
+    frame: &'a mut Frame,
 ) -> std::result::Result<&'a [u8], String> {
     let (address, row) = (read.address, read.row.row());
-    let record = block::read_record(sectors, address.block, address.slot, first)
-        .map_err(|error| error.to_string())?;
+    let record = match read.compressed {
+        true => frame.record(sectors, address.block, address.slot, first),
+        false => block::read_record(sectors, address.block, address.slot, first),
+    };
+    let record = record.map_err(|error| error.to_string())?;
     if record.row != row {
         return Err(format!(
             "block {}, slot {}: row {} is in row {row}'s place",

@@ -317,6 +317,7 @@ impl Taken {
             tablespace: info.tablespace,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
+            compressed: false,
             whole: false,
         })
     }

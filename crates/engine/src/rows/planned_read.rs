@@ -31,6 +31,8 @@ pub(crate) struct PlannedRead {
     /// Where the block begins in its file, and its length, in bytes.
     pub block_offset: u64,
     pub block_bytes: u64,
+    /// Its records are compressed.
+    pub compressed: bool,
     /// All of the block is read, and not only the tuple's sectors.
     pub whole: bool,
 }
@@ -69,6 +71,7 @@ impl PlannedRead {
             tablespace: info.tablespace,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
+            compressed: info.compressed,
             whole: !address.is_in_columns() && whole.holds(info.live_share()),
         }
     }
@@ -148,6 +151,8 @@ impl Storages {
     pub(crate) fn place(&self, read: &PlannedRead) -> String {
         let slot = match read.address.is_in_columns() {
             true => 0,
+            // Of a frame, which begins with a sector.
+            false if read.compressed => block::sector_range(read.address.slot, 0).0 as u64,
             false => u64::from(read.address.slot) * block::SLOT_BYTES as u64,
         };
         let at = read.block_offset + slot;

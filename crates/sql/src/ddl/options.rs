@@ -147,7 +147,7 @@ fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
         "Known options are partition_key, evictable, primary_key, and for the policy identification, \
          alru_sample, offline_sample, timing, retrieval, read_unit, access, merge, merge_unit, block_size, \
-         compaction, fill_factor and policy, and of column tables unload_priority; \
+         compression, compaction, fill_factor and policy, and of column tables unload_priority; \
          fillfactor is accepted and ignored.",
     )
 }

@@ -137,6 +137,7 @@ pub(super) const ABOUT: [About; 11] = [
             ("merge", "what becomes of a row that was read"),
             ("merge_unit", "of that row, or of its block"),
             ("block_bytes", "bytes of a block"),
+            ("compression", "how the rows of a block are written"),
             ("compaction", "when blocks with holes are emptied"),
             (
                 "fill_factor",

@@ -11,6 +11,8 @@ use super::{BlockStoreError, Entry, SECTOR};
 
 const HEAD_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 28;
+/// In the number of a block's sectors: its records are compressed.
+const COMPRESSED: u32 = 1 << 31;
 
 /// Appends a table of these blocks.
 pub(super) fn encode<'a>(
@@ -32,7 +34,7 @@ pub(super) fn encode<'a>(
         for field in [
             id,
             entry.offset,
-            entry.sectors,
+            entry.sectors | if entry.compressed { COMPRESSED } else { 0 },
             entry.table,
             u32::from(tablespace) << 16 | u32::from(entry.partition),
             entry.records,
@@ -89,7 +91,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Restored, BlockStoreError> {
         let place = next();
         let entry = Entry {
             offset,
-            sectors,
+            sectors: sectors & !COMPRESSED,
+            compressed: sectors & COMPRESSED != 0,
             table: storage,
             partition: place as u16,
             tablespace: (place >> 16) as u16,

@@ -27,6 +27,7 @@ fn sized(sectors: usize) -> NewBlock {
         table: 3,
         partition: 4,
         tablespace: HOME,
+        compressed: false,
     }
 }
 
@@ -182,6 +183,7 @@ fn a_built_block_comes_back_after_a_crash() {
         table: 3,
         partition: 4,
         tablespace: HOME,
+        compressed: false,
     };
     let (id, _) = store.allocate(new).unwrap();
     store.write(id, builder.finish(id, 3, 4, 99)).unwrap();
