@@ -32,10 +32,14 @@ pub(crate) const KEPT_BUFFER_BYTES: usize = 128 << 10;
 pub(crate) const IDLE_BUFFER_BYTES: usize = 32 << 10;
 /// Room made for a read.
 pub(crate) const READ_BYTES: usize = 16 << 10;
+/// So much is read of one client before others have their turn.
+pub(crate) const TURN_BYTES: usize = 256 << 10;
 /// How much of what a client sends ahead is read while its statement runs.
 pub(crate) const READ_AHEAD_BYTES: usize = 64 << 10;
 /// Sockets whose client was not let in yet: see `anteroom.rs`.
 pub(crate) const PENDING_CONNECTIONS_MAX: usize = 64;
+/// How long the server listens to each of them before it may have to give way.
+pub(crate) const PENDING_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a client may take to say what it wants, if `authentication_timeout` is longer.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 

@@ -16,7 +16,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::anteroom::{Anteroom, Leaves, Place};
-use crate::config::{Config, PENDING_CONNECTIONS_MAX, SILENCE_MAX};
+use crate::config::{
+    Config, PENDING_CONNECTIONS_MAX, PENDING_PATIENCE, SILENCE_MAX, STARTUP_PACKET_BYTES_MAX,
+};
 use crate::connection::Connection;
 use crate::crew::Crew;
 use crate::gate::{Gate, Peer, Reload};
@@ -120,7 +122,7 @@ impl Server {
                 config.superuser_reserved_connections,
                 Arc::clone(&metrics),
             )),
-            anteroom: Arc::new(Anteroom::new(PENDING_CONNECTIONS_MAX)),
+            anteroom: Arc::new(Anteroom::new(PENDING_CONNECTIONS_MAX, PENDING_PATIENCE)),
             config,
             engine,
             metrics,
@@ -128,10 +130,14 @@ impl Server {
         });
         let mut shutdown = pin!(shutdown);
         loop {
+            let next = async {
+                shared.anteroom.room().await;
+                accept(&listener, unix.as_ref()).await
+            };
             let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                accepted = accept(&listener, unix.as_ref()) => accepted,
+                accepted = next => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
@@ -193,6 +199,8 @@ fn too_many() -> SqlError {
 /// not fit the socket's empty buffer is lost, which a closed connection explains too.
 fn turn_away(shared: &Shared, stream: &Stream) {
     Metrics::add(&shared.metrics.connections_refused, 1);
+    // A socket that is closed with something unread loses what was written to it.
+    let _ = stream.try_read_buf(&mut BytesMut::with_capacity(STARTUP_PACKET_BYTES_MAX));
     let mut out = BytesMut::new();
     messages::error_response(&mut out, "FATAL", &too_many());
     if let Err(error) = stream.try_write(&out) {
@@ -209,6 +217,8 @@ async fn connection(shared: Arc<Shared>, stream: Unregistered, peer: Peer, mut p
             return;
         }
     };
+    let speaks = place.speaker();
+    speaks.is_listened_to();
     let tls = shared.gate.tls();
     let allowed = shared.config.authentication_timeout;
     let deadline = Instant::now() + allowed;
@@ -250,7 +260,6 @@ async fn connection(shared: Arc<Shared>, stream: Unregistered, peer: Peer, mut p
         Arc::clone(&shared.metrics),
     ));
     let mut out = BytesMut::new();
-    let speaks = place.speaker();
     let entered = async {
         let received = timeout_at(spoken_by, startup::receive(&socket, &mut out)).await;
         let request = received.unwrap_or(Err(NoFrame::Closed))?;

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::batch::Batch;
 use crate::config::{
     FLUSH_BYTES, IDLE_BUFFER_BYTES, KEPT_BUFFER_BYTES, READ_AHEAD_BYTES, READ_BYTES,
-    SMALL_MESSAGE_BYTES_MAX, STARTUP_PACKET_BYTES_MAX,
+    SMALL_MESSAGE_BYTES_MAX, STARTUP_PACKET_BYTES_MAX, TURN_BYTES,
 };
 use crate::large_message::LargeMessage;
 use crate::message_boundary::MessageBoundary;
@@ -64,6 +64,8 @@ struct Input {
     /// The client will send no more.
     ended: bool,
     charged_bytes: usize,
+    /// Read since others had their turn.
+    turn_bytes: usize,
     /// The message at the front of the buffer, if it is a large one.
     large: Option<LargeMessage>,
 }
@@ -126,6 +128,7 @@ impl Socket {
                 buffer: first,
                 ended: false,
                 charged_bytes: 0,
+                turn_bytes: 0,
                 large: None,
             }),
             copying: AtomicBool::new(false),
@@ -297,7 +300,8 @@ impl Socket {
     }
 
     /// Waits until more has arrived, or the end. A connection that broke has
-    /// ended. A large message waits here for its memory first.
+    /// ended. A large message waits here for its memory first. Who sends faster than is read
+    /// gives way all the same.
     pub(crate) async fn fill(&self) {
         if let Some(session) = self.session.get() {
             let announced = self.input.lock().large.as_ref().and_then(|l| l.uncharged());
@@ -308,11 +312,19 @@ impl Socket {
                 }
             }
         }
-        loop {
-            if self.fill_now() || self.input.lock().ended {
-                return;
-            }
+        while !self.fill_now() && !self.input.lock().ended {
             self.readable().await;
+        }
+        let turn_is_over = {
+            let mut input = self.input.lock();
+            let over = input.turn_bytes >= TURN_BYTES;
+            if over {
+                input.turn_bytes = 0;
+            }
+            over
+        };
+        if turn_is_over {
+            tokio::task::yield_now().await;
         }
     }
 
@@ -374,6 +386,7 @@ impl Socket {
             Ok(bytes) => {
                 Metrics::add(&self.metrics.received_bytes, bytes as u64);
                 Metrics::add(&self.metrics.reads, 1);
+                input.turn_bytes += bytes;
                 input.read_past();
                 true
             }
@@ -600,4 +613,51 @@ fn too_large(length: usize, limit: usize) -> SqlError {
         format!("message of {length} bytes exceeds the limit of {limit} bytes"),
     )
     .with_hint("Send the value in smaller pieces, or raise max_message_bytes.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    /// All that is read is there from the start, so that nothing has to be waited for.
+    #[tokio::test]
+    async fn who_sends_much_gives_way() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.set_nonblocking(true).unwrap();
+        let (served, _) = listener.accept().unwrap();
+        served.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        while sent < 64 * TURN_BYTES
+            && let Ok(bytes) = client.write(&[0; READ_BYTES])
+        {
+            sent += bytes;
+        }
+        let turns = sent / TURN_BYTES;
+        assert!(turns > 1, "the kernel keeps only {sent} bytes");
+        drop(client);
+
+        let stream = Stream::Tcp(tokio::net::TcpStream::from_std(served).unwrap());
+        let socket = Socket::new(stream, BytesMut::new(), 1 << 20, Arc::default());
+        let others = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&others);
+        let counting = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        while !socket.input.lock().ended {
+            socket.fill().await;
+            socket.input.lock().buffer.clear();
+        }
+        counting.abort();
+        assert!(
+            others.load(Relaxed) >= turns as u64,
+            "{others:?} of {turns}"
+        );
+    }
 }

@@ -296,6 +296,24 @@ async fn one_too_many_is_told_so_and_places_come_back() {
     server.client().await;
 }
 
+/// As the pool of an application does. All are in the kernel's queue before the server runs.
+#[tokio::test]
+async fn many_that_come_at_once_are_all_let_in() {
+    let server = Running::start(|config| config.max_connections = 300).await;
+    let mut wires = Vec::new();
+    for _ in 0..200 {
+        let stream = std::net::TcpStream::connect(server.address).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        wires.push(Wire::over(tokio::net::TcpStream::from_std(stream).unwrap()));
+    }
+    for wire in &mut wires {
+        wire.startup(3 << 16, &[("user", "postgres")]).await;
+    }
+    for wire in &mut wires {
+        wire.until(b'Z').await;
+    }
+}
+
 #[tokio::test]
 async fn a_cancel_request_needs_the_key() {
     let server = Running::start(|_| {}).await;

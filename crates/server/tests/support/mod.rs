@@ -153,7 +153,10 @@ pub struct Wire {
 
 impl Wire {
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        Self::over(TcpStream::connect(address).await.unwrap())
+    }
+
+    pub fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         Self {
             stream,
