@@ -143,61 +143,6 @@ fn version_and_probe_print_and_end() {
 }
 
 #[tokio::test]
-async fn a_clean_stop_keeps_everything_and_tells_its_clients() {
-    let directory = directory();
-    let path = directory.path();
-    for signal in ["INT", "TERM"] {
-        let mut running = Running::start(program(path).args(["-p", "0"]));
-        let client = running.connect().await;
-        client
-            .batch_execute("create table if not exists kept (id int primary key)")
-            .await
-            .unwrap();
-        let count = client
-            .query("select id from kept", &[])
-            .await
-            .unwrap()
-            .len();
-        assert_eq!(count, usize::from(signal == "TERM"));
-        client
-            .execute("insert into kept values ($1)", &[&(count as i32)])
-            .await
-            .unwrap();
-        running.signal(signal);
-        assert_eq!(running.wait().code(), Some(0));
-        assert!(client.simple_query("select 1").await.is_err());
-    }
-}
-
-#[tokio::test]
-async fn a_killed_server_keeps_what_it_acknowledged() {
-    let directory = directory();
-    let path = directory.path();
-    let mut running = Running::start(program(path).args(["-p", "0"]));
-    let client = running.connect().await;
-    client
-        .batch_execute("create table kept (id int primary key)")
-        .await
-        .unwrap();
-    for id in 0..100 {
-        client
-            .execute("insert into kept values ($1)", &[&id])
-            .await
-            .unwrap();
-    }
-    running.child.kill().unwrap();
-    running.wait();
-    let running = Running::start(program(path).args(["-p", "0"]));
-    let client = running.connect().await;
-    let rows = client
-        .query("select id from kept order by id", &[])
-        .await
-        .unwrap();
-    let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!(found, (0..100).collect::<Vec<_>>());
-}
-
-#[tokio::test]
 async fn alter_system_changes_the_memory_limit_at_once_and_for_the_next_start() {
     let directory = directory();
     let path = directory.path();

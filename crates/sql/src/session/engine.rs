@@ -207,6 +207,8 @@ impl Engine {
     /// When the analytical side cannot be set up.
     pub fn new(db: Arc<Database>) -> Result<Arc<Self>> {
         crate::one_row::prepare();
+        // It was opened before there was anybody to tell.
+        db.catalog().tell_types();
         let shelf = Arc::<Shelf>::default();
         let idle: Weak<dyn Reclaim> = Arc::<Shelf>::downgrade(&shelf);
         db.clients().on_shortage(idle);
