@@ -327,6 +327,19 @@ impl Parts {
         self.release(state);
     }
 
+    /// Lets go of the rows that were locked after the first `kept`. Nothing of them is changed any
+    /// more. Who waits for one tries again.
+    pub(crate) fn unlock_rows(&self, state: &mut TxnState, kept: usize) {
+        if state.locked.len() <= kept {
+            return;
+        }
+        for (partition, row) in state.locked.drain(kept..) {
+            let mut guard = self.all_partitions()[partition as usize].lock();
+            guard.unlock_row(row, state.id);
+        }
+        self.transactions().give_back();
+    }
+
     /// Lets go of everything that others wait for.
     fn release(&self, state: &mut TxnState) {
         for (partition, row) in std::mem::take(&mut state.locked) {

@@ -508,16 +508,20 @@ impl Parts {
         self.wait_durable(options, lsn).await
     }
 
-    /// Waits until a transaction has ended.
+    /// Waits until a transaction has ended, or locks were given back: they may be its own. Those
+    /// that are given back just before this begins are waited for until it ends.
     pub(crate) async fn wait_for_end(&self, options: &RunOptions, holder: TxnId) -> Result<()> {
         let until = options.lock_timeout.map(|t| self.clock().now() + t);
         if !self.transactions().is_active(holder) {
             return self.check_gone(holder);
         }
         let _note = options.cancel.note_wait(WaitsFor::Transaction);
+        let given_back = self.transactions().given_back();
         loop {
             let ended = self.transactions().ended.listen();
-            if !self.transactions().is_active(holder) {
+            let is_over = !self.transactions().is_active(holder)
+                || self.transactions().given_back() != given_back;
+            if is_over {
                 return Ok(());
             }
             self.or_interrupted(options, until, ended).await?;

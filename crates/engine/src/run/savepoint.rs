@@ -4,8 +4,8 @@
 //! transaction's *level*: rows inserted from then on are of that level; of rows in the overlay
 //! the journal keeps what they were before the level changed them first. What DDL has made of
 //! the catalog is a draft of its own, of which a savepoint keeps the lengths. All of it
-//! is charged to the transaction's share of memory. Row locks stay after a rollback, table
-//! locks that were taken since go.
+//! is charged to the transaction's share of memory. Locks that were taken since go with a
+//! rollback, of rows and of tables.
 
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ pub struct Savepoint {
     bytes: usize,
     /// Table locks taken before.
     pub(crate) locks: usize,
+    /// Rows locked before.
+    locked: usize,
     draft: Option<DraftMark>,
     expected: ExpectedMark,
 }
@@ -94,6 +96,7 @@ impl Transaction {
             journal: state.journal.len(),
             bytes: state.bytes,
             locks: state.locks.len(),
+            locked: state.locked.len(),
             draft: state.draft.as_ref().map(Draft::mark),
             expected: state.expected.savepoint(),
         };
@@ -109,7 +112,7 @@ impl Transaction {
         }
     }
 
-    /// Takes back what was done since the savepoint, definitions included. Row locks stay. After
+    /// Takes back what was done since the savepoint, definitions and locks included. After
     /// an error it can be tried again.
     pub async fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         let db = self.db.clone();
@@ -143,6 +146,7 @@ impl Transaction {
             db.take_back_definitions(state, savepoint.draft.as_ref())?;
         }
         db.give_back_locks(state, savepoint);
+        db.unlock_rows(state, savepoint.locked);
         Ok(())
     }
 

@@ -180,6 +180,18 @@ impl Transaction {
         self.snapshot_at(timestamp)
     }
 
+    /// A transaction of REPEATABLE READ that has read nothing yet sees from now on what is committed
+    /// by now.
+    pub fn see_from_now(&mut self) -> Result<()> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        if state.isolation == Isolation::RepeatableRead && state.snapshot.is_none() {
+            let timestamp = db.transactions().open_snapshot();
+            state.snapshot = Some(timestamp);
+        }
+        Ok(())
+    }
+
     /// What is committed by now, whatever the transaction sees, and its own changes. A definition
     /// goes by it: an index has entries for rows that its maker's snapshot is too old for.
     pub fn snapshot_of_now(&mut self) -> Result<Snapshot> {

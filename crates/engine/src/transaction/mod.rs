@@ -113,8 +113,10 @@ pub(crate) struct Transactions {
     active: Mutex<BTreeSet<TxnId>>,
     /// Those whose rollback met a device error.
     pub unfinished: Mutex<Vec<TxnState>>,
-    /// Some interactive transaction has ended.
+    /// Some interactive transaction has ended, or given back locks of rows.
     pub ended: Event,
+    /// How often one has given some back before its end.
+    given_back: AtomicU64,
 }
 
 impl Deref for Transactions {
@@ -160,6 +162,17 @@ impl Transactions {
     pub fn end(&self, id: TxnId) {
         self.active.lock().remove(&id);
         self.ended.notify();
+    }
+
+    /// A transaction has given back locks of rows, and goes on.
+    pub fn give_back(&self) {
+        self.given_back.fetch_add(1, Ordering::SeqCst);
+        self.ended.notify();
+    }
+
+    /// How often locks of rows were given back.
+    pub fn given_back(&self) -> u64 {
+        self.given_back.load(Ordering::SeqCst)
     }
 
     pub fn is_active(&self, id: TxnId) -> bool {

@@ -252,13 +252,16 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
-        match &planned.calls {
-            None => self.answer_now(query, planned, parameters, rows).await,
+        let answer = match &planned.calls {
+            None => self.answer_now(query, planned, parameters, rows).await?,
             Some(calls) => {
                 let statement = (query, planned);
-                self.answer_after(calls, statement, parameters, rows).await
+                self.answer_after(calls, statement, parameters, rows)
+                    .await?
             }
-        }
+        };
+        self.transaction.has_read(&self.engine.db)?;
+        Ok(answer)
     }
 
     /// As [`Session::answer`], behind the calls that are made before the statement.

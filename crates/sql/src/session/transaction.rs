@@ -281,6 +281,17 @@ impl TransactionState {
         Ok(())
     }
 
+    /// A query was answered. Under REPEATABLE READ all that follow see what was committed by then,
+    /// even if it read no table.
+    pub(super) fn has_read(&mut self, db: &Arc<Database>) -> Result<()> {
+        if self.isolation == IsolationLevel::RepeatableRead
+            && let Some(transaction) = self.of_block(db)
+        {
+            transaction.see_from_now()?;
+        }
+        Ok(())
+    }
+
     /// The engine's transaction of this block, begun if it is not; `None`
     /// when the statement is a transaction of its own.
     pub(super) fn of_block(&mut self, db: &Arc<Database>) -> Option<&mut Transaction> {
