@@ -65,6 +65,8 @@ pub fn analyze_statement(
         },
         bodies: Bodies::default(),
         given: None,
+        given_name: None,
+        rows_given: Vec::new(),
     };
     let mut statement = match statement {
         Node::SelectStmt(select) => {

@@ -193,9 +193,9 @@ impl Analyzer<'_> {
                 };
                 let mut arguments = vec![expr];
                 // A cast's function may take the modifier, and whether it is written.
-                if function.arguments.len() > 1 {
-                    let unfitted = Expr::constant(Datum::Int4(-1), ids::INT4);
-                    arguments.push(unfitted);
+                let fits = function.arguments.len() > 1;
+                if fits {
+                    arguments.push(Expr::constant(Datum::Int4(modifier), ids::INT4));
                 }
                 if function.arguments.len() > 2 {
                     let explicit = Datum::Bool(context == Context::Explicit);
@@ -223,7 +223,11 @@ impl Analyzer<'_> {
                 if cast.oid != oid {
                     cast = Expr::new(ExprKind::Relabel(Box::new(cast)), oid, location);
                 }
-                Ok(cast)
+                Ok(if fits {
+                    cast.with_modifier(modifier)
+                } else {
+                    cast
+                })
             }
             Some(Path::Elements) => {
                 let from = types::element_of(source).unwrap_or(0);

@@ -210,7 +210,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             strict: options.strict,
             body: Arc::from(options.body),
             language,
-            out: out.filter(|_| is_plpgsql),
+            out,
             reads_only: options.volatility != Volatility::Volatile,
         },
     })
@@ -359,6 +359,8 @@ fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a
         calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
+        given_name: None,
+        rows_given: Vec::new(),
     }
 }
 

@@ -36,11 +36,12 @@ impl Analyzer<'_> {
         let members = members?;
         let alias = range.alias();
         let given = self.given.take();
+        let named = self.given_name.take().map(|(_, name)| name);
         if let Some(Given::Rows(query)) = given {
-            return self.set_in_from(*query, members, range);
+            return self.set_in_from(*query, members, range, named);
         }
         if let Some(Given::Before) = given {
-            return self.before_in_from(members, range);
+            return self.before_in_from(members, range, named);
         }
         let shown = alias
             .and_then(Alias::aliasname)
@@ -82,12 +83,14 @@ impl Analyzer<'_> {
         let (place, item) = self.add_relation(relation, None);
         Ok((From::Relation(place), vec![item]))
     }
+
     /// The rows of a user's function.
     fn set_in_from(
         &mut self,
         query: crate::tree::Query,
         members: Vec<(Expr, String, Vec<Column>)>,
         range: &RangeFunction,
+        named: Option<Arc<str>>,
     ) -> Result<(From, Vec<Item>)> {
         let [(expr, name, _)] = members.as_slice() else {
             return Err(QueryError::unsupported(
@@ -105,8 +108,10 @@ impl Analyzer<'_> {
         let alias = range.alias();
         let shown = alias.and_then(Alias::aliasname).unwrap_or(name);
         let mut columns = query.columns();
-        if let ([only], Some(_)) = (columns.as_mut_slice(), alias) {
-            only.name = Arc::from(shown);
+        match (columns.as_mut_slice(), named, alias) {
+            ([only], Some(name), _) => only.name = name,
+            ([only], None, Some(_)) => only.name = Arc::from(shown),
+            _ => {}
         }
         let relation = Relation {
             kind: RelationKind::Subquery(Box::new(query), true),
@@ -123,6 +128,7 @@ impl Analyzer<'_> {
         &mut self,
         members: Vec<(Expr, String, Vec<Column>)>,
         range: &RangeFunction,
+        named: Option<Arc<str>>,
     ) -> Result<(From, Vec<Item>)> {
         let mut members = members.into_iter();
         let (Some((_, name, defined)), None) = (members.next(), members.next()) else {
@@ -133,7 +139,8 @@ impl Analyzer<'_> {
         };
         let alias = range.alias();
         let shown = alias.and_then(Alias::aliasname).unwrap_or(&name);
-        let (calls, mut columns) = self.rows_before(defined, shown)?;
+        let column = named.as_deref().unwrap_or(shown);
+        let (calls, mut columns) = self.rows_before(defined, column)?;
         if range.ordinality {
             columns.push(ordinality());
         }
@@ -205,6 +212,9 @@ impl Analyzer<'_> {
             let expr = self.expr(node)?;
             let mut expr = self.decide_unknown(expr)?;
             let name = column_name::of_function(node);
+            // Not of a call among its arguments.
+            let is_it = |at: i32| matches!(node, Node::FuncCall(call) if call.location == at);
+            self.given_name.take_if(|(at, _)| !is_it(*at));
             if let Some(Given::Before) = self.given {
                 if !matches!(expr.kind, ExprKind::Constant(Datum::Null)) {
                     return Err(not_at_the_top(expr.location));
@@ -220,6 +230,7 @@ impl Analyzer<'_> {
                 members.push((expr, name, Vec::new()));
                 continue;
             }
+            let named = self.given_name.take().map(|(_, name)| name);
             let of_arguments = match self.given.take() {
                 Some(Given::Columns(columns)) if matches!(node, Node::FuncCall(_)) => columns,
                 _ => Vec::new(),
@@ -256,6 +267,14 @@ impl Analyzer<'_> {
                     "a column definition list is required for functions returning \"record\"",
                 )
                 .at(expr.location));
+            }
+            if let (Some(name), true) = (named, columns.is_empty()) {
+                columns.push(Column {
+                    name,
+                    oid: expr.oid,
+                    modifier: expr.modifier,
+                    origin: None,
+                });
             }
             members.push((expr, name, columns));
         }

@@ -241,6 +241,8 @@ pub fn analyze(
         calls: CallsBefore::default(),
         bodies: sql_function::Bodies::default(),
         given: None,
+        given_name: None,
+        rows_given: Vec::new(),
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(
@@ -276,6 +278,11 @@ struct Analyzer<'a> {
     bodies: sql_function::Bodies,
     /// What a user's function in FROM gives.
     given: Option<sql_function::Given>,
+    /// The name that the column of a function in FROM has, whatever its alias is; of the call at this
+    /// place.
+    given_name: Option<(i32, Arc<str>)>,
+    /// The columns of rows that users' functions give as one value, by the places of their calls.
+    rows_given: Vec<(i32, Vec<Column>)>,
 }
 
 impl Analyzer<'_> {

@@ -86,6 +86,12 @@ impl Analyzer<'_> {
 
     /// The columns of a row that an expression makes.
     fn columns_made(&self, expr: &Expr) -> Option<Vec<Column>> {
+        let mut given = self.rows_given.iter();
+        if expr.oid == ids::RECORD
+            && let Some((_, columns)) = given.find(|(at, _)| *at == expr.location)
+        {
+            return Some(columns.clone());
+        }
         match &expr.kind {
             ExprKind::Row(parts) if expr.oid == ids::RECORD => {
                 let parts = parts.iter().enumerate();

@@ -57,6 +57,8 @@ pub fn analyze_scalar(
         calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
+        given_name: None,
+        rows_given: Vec::new(),
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported(

@@ -87,7 +87,7 @@ pub struct SqlFunction {
     pub body: Arc<str>,
     /// What the body is written in.
     pub language: Language,
-    /// The name of its only OUT argument, which the body knows.
+    /// The name of its only OUT argument, which the body knows, and which its column has in FROM.
     pub out: Option<Arc<str>>,
     /// It may change nothing.
     pub reads_only: bool,
@@ -220,6 +220,8 @@ pub fn check_function(
         calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
+        given_name: None,
+        rows_given: Vec::new(),
     };
     let columns = &function.columns;
     let body = analyzer.body(function, &types, function.result, columns);
@@ -305,6 +307,12 @@ impl Analyzer<'_> {
         let mut columns = function.columns.clone();
         for column in &mut columns {
             column.oid = generic.result(column.oid)?;
+        }
+        if columns.len() > 1 {
+            self.rows_given.push((location, columns.clone()));
+        }
+        if self.level().clause == Clause::FromFunction {
+            self.given_name = function.out.clone().map(|name| (location, name));
         }
         if function.language != Language::Sql {
             return self.call_before(function, ordered, result, location);
@@ -433,6 +441,8 @@ impl Analyzer<'_> {
             calls: CallsBefore::default(),
             bodies,
             given: None,
+            given_name: None,
+            rows_given: Vec::new(),
         }
     }
 

@@ -132,6 +132,8 @@ pub fn written_type(text: &str, catalog: &dyn Catalog) -> Result<(u32, i32)> {
         calls: CallsBefore::default(),
         bodies: Bodies::default(),
         given: None,
+        given_name: None,
+        rows_given: Vec::new(),
     };
     analyzer.type_of(name)
 }

@@ -73,6 +73,8 @@ impl Analyzer<'_> {
             calls: CallsBefore::default(),
             bodies: self.bodies.clone(),
             given: None,
+            given_name: None,
+            rows_given: Vec::new(),
         };
         let query = analyzer.query(select, None)?;
         let given = query.columns();

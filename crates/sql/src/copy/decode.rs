@@ -81,6 +81,21 @@ impl CopyDecoder {
         self.line
     }
 
+    /// Bytes of input that are no whole record yet.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.buffer.len() - self.taken
+    }
+
+    /// Bytes that the input takes in memory with so many more, while it grows.
+    pub(crate) fn bytes_with(&self, more: usize) -> usize {
+        let needed = self.pending_bytes() + more;
+        match needed > self.buffer.capacity() {
+            // The old buffer is there until the new one is filled.
+            true => self.buffer.capacity() + 2 * needed.max(self.buffer.capacity()),
+            false => self.buffer.capacity(),
+        }
+    }
+
     /// Adds input.
     ///
     /// # Errors
@@ -280,6 +295,9 @@ impl CopyDecoder {
             ));
         }
         record.clear();
+        if !is_whole(&rest[2..], self.columns.len()) {
+            return self.incomplete(false);
+        }
         let mut at = 2;
         for _ in 0..self.columns.len() {
             let Some(head) = rest.get(at..at + 4) else {
@@ -315,6 +333,25 @@ impl CopyDecoder {
         }
         Ok(false)
     }
+}
+
+/// Whether so many fields are there. What is no length ends it, as it is an error.
+fn is_whole(fields: &[u8], count: usize) -> bool {
+    let mut at = 0;
+    for _ in 0..count {
+        let Some(head) = fields.get(at..at + 4) else {
+            return false;
+        };
+        at += 4;
+        match be_u32(head) as i32 {
+            -1 => {}
+            length => match usize::try_from(length) {
+                Ok(length) => at += length,
+                Err(_) => return true,
+            },
+        }
+    }
+    at <= fields.len()
 }
 
 fn be_u32(bytes: &[u8]) -> u32 {

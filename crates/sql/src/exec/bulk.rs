@@ -11,10 +11,10 @@ use thermocline_engine::{
 };
 
 use super::insert::CHUNK_ROWS_MAX;
+use super::locking::{Locking, lock_row};
 use super::one_by_one::{FoundRow, bytes_of};
 use super::pace::Pace;
 use super::row::TupleRow;
-use super::select::lock_row;
 use super::sink::Sink;
 use super::{ExecContext, Stop, run};
 use crate::bind::SMALL_TABLE_ROWS;
@@ -149,23 +149,40 @@ fn admits(source: &Source, row: &TupleRow<'_>, evaluation: &EvalContext<'_>) -> 
 
 /// Finds the rows of a snapshot that qualify, locks them, and shows them, until no other is wanted.
 pub(super) async fn lock(
-    source: &Source,
-    lock: RowLock,
+    read: &Locking<'_>,
     context: &mut ExecContext<'_>,
-    evaluation: &EvalContext<'_>,
-    mut sink: Sink<'_>,
     rows: &mut RowWriter,
 ) -> Result<()> {
-    let table = &source.table;
-    each_locked(source, lock, context, evaluation, |locked| {
-        for found in locked {
-            let tuple = &found.tuple;
-            if sink.row(&TupleRow { table, tuple }, rows)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
+    let (source, evaluation) = (read.source, &read.evaluation);
+    let mut sink = Sink::new(read.plan, read.window, *evaluation);
+    let mut candidates = read.candidates();
+    let find = |row, tuple: &TupleRow<'_>| {
+        candidates.push(read, row, tuple)?;
+        rows.holds_beside(candidates.bytes())?;
         Ok(ControlFlow::Continue(()))
-    })
+    };
+    scan_rows(source, context, evaluation, false, find).await?;
+    let found: Vec<RowId> = candidates.in_order().collect();
+    drop(candidates);
+    let table = &source.table;
+    let wanted = read.wanted();
+    each_locked(
+        source,
+        read.lock,
+        &found,
+        wanted,
+        context,
+        evaluation,
+        |locked| {
+            for found in locked {
+                let tuple = &found.tuple;
+                if sink.row(&TupleRow { table, tuple }, rows)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )
     .await?;
     sink.finish(rows)
 }
@@ -181,42 +198,55 @@ pub(super) async fn find_locked(
         mode: LockMode::Update,
         locked: LockedRows::Wait,
     };
-    let mut found = Vec::new();
-    each_locked(source, lock, context, evaluation, |locked| {
-        charge.grow(bytes_of(locked))?;
-        found.append(locked);
+    let mut qualify: Vec<RowId> = Vec::new();
+    let find = |row, _: &TupleRow<'_>| {
+        qualify.push(row);
         Ok(ControlFlow::Continue(()))
-    })
+    };
+    scan_rows(source, context, evaluation, false, find).await?;
+    let mut found = Vec::new();
+    each_locked(
+        source,
+        lock,
+        &qualify,
+        u64::MAX,
+        context,
+        evaluation,
+        |locked| {
+            charge.grow(bytes_of(locked))?;
+            found.append(locked);
+            Ok(ControlFlow::Continue(()))
+        },
+    )
     .await?;
     Ok(found)
 }
 
-/// Finds the rows of a snapshot that qualify, then locks them in parts, and gives each part to
-/// `take`, as far as its rows qualify still.
+/// Locks these rows in parts, `wanted` of them at most, and gives each part to `take`, as far as its
+/// rows qualify still.
 async fn each_locked(
     source: &Source,
     lock: RowLock,
+    found: &[RowId],
+    wanted: u64,
     context: &mut ExecContext<'_>,
     evaluation: &EvalContext<'_>,
     mut take: impl FnMut(&mut Vec<FoundRow>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let table = &source.table;
-    let mut found: Vec<RowId> = Vec::new();
-    let find = |row, _: &TupleRow<'_>| {
-        found.push(row);
-        Ok(ControlFlow::Continue(()))
-    };
-    scan_rows(source, context, evaluation, false, find).await?;
-    let mut left = found.as_slice();
+    let mut left = found;
+    let mut wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
     let mut locked: Vec<FoundRow> = Vec::new();
-    while let Some(first) = left.first() {
+    while let Some(first) = left.first()
+        && wanted > 0
+    {
         let (db, options) = (context.db, context.options);
         let body = |access: &mut Access<'_>| -> std::result::Result<usize, Stop> {
             locked.clear();
             let mut pace = Pace::new(db, options, false);
             let mut seen = 0;
             for row in left.iter().take(CHUNK_ROWS_MAX) {
-                if row.partition() != first.partition() {
+                if row.partition() != first.partition() || locked.len() == wanted {
                     break;
                 }
                 seen += 1;
@@ -234,6 +264,7 @@ async fn each_locked(
         };
         let scope = Scope::One(first.partition());
         let seen = run(db, context.txn.as_deref_mut(), options, scope, body).await?;
+        wanted -= locked.len();
         if take(&mut locked)?.is_break() {
             break;
         }

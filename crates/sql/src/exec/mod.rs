@@ -11,6 +11,7 @@ mod bulk;
 mod delete;
 mod insert;
 mod join;
+mod locking;
 mod lookup;
 pub(crate) mod one_by_one;
 mod overwrite;

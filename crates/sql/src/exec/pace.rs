@@ -12,6 +12,9 @@ use crate::error::{Result, SqlError};
 /// A statement that has gone on for so long lets others go first.
 pub(super) const STRETCH: Duration = Duration::from_millis(20);
 
+/// The same for one that goes on here afterwards, after others have had its partition.
+const STRETCH_OF_ONE: Duration = Duration::from_millis(5);
+
 /// The same for one that holds all partitions.
 const STRETCH_OF_ALL: Duration = Duration::from_millis(2);
 
@@ -47,7 +50,10 @@ impl<'a> Pace<'a> {
             db,
             options,
             may_leave,
-            stretch: STRETCH,
+            stretch: match may_leave {
+                true => STRETCH,
+                false => STRETCH_OF_ONE,
+            },
             times: None,
             left: ROWS_UNSEEN,
             between: 1,

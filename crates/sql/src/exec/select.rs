@@ -2,19 +2,20 @@
 
 use std::ops::ControlFlow;
 
-use thermocline_engine::{RowId, Table};
+use thermocline_engine::RowId;
 use thermocline_values::value::Value;
 
+use super::locking::Locking;
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
 use super::row::{NumberedRow, TupleRow};
 use super::sink::{Sink, Window};
 use super::{ExecContext, Stop, bulk, join, run};
 use crate::bind::SMALL_TABLE_ROWS;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expr::{EvalContext, NoRow};
 use crate::output::RowWriter;
-use crate::plan::{LockedRows, Path, RowLock, SelectPlan, Source};
+use crate::plan::{Path, SelectPlan, Source};
 
 pub(super) async fn select(
     plan: &SelectPlan,
@@ -60,12 +61,8 @@ pub(super) async fn select(
         && plan.lock.is_none()
         && context.db.row_estimate(&source.table) > SMALL_TABLE_ROWS;
     if scans {
-        let mut sink = Sink::new(plan, window, evaluation);
         let may_leave = context.may_leave && !plan.is_volatile();
-        let each = |tuple: &TupleRow<'_>| sink.row(tuple, rows);
-        bulk::scan(source, context, &evaluation, may_leave, each).await?;
-        sink.finish(rows)?;
-        plan.used.count(&source.table, context.db);
+        scan(plan, source, window, evaluation, may_leave, context, rows).await?;
         return Ok(rows.rows() - before);
     }
 
@@ -75,7 +72,8 @@ pub(super) async fn select(
     // What a volatile function does is done once.
     let may_leave = !matches!(keys, Keys::Point(_))
         && match plan.lock {
-            None => context.may_leave,
+            // Who may not leave the short path goes over the rows of a snapshot.
+            None => context.may_leave || matches!(keys, Keys::Scan),
             // Locks go on in parts; the order of an index would be lost.
             Some(_) => matches!(source.path, Path::Scan),
         }
@@ -86,18 +84,14 @@ pub(super) async fn select(
         let mut pace = Pace::new(db, options, may_leave);
         let mut sink = Sink::new(plan, window, evaluation);
         if let Some(lock) = plan.lock {
-            locked(
-                access,
+            let read = Locking {
                 plan,
                 lock,
                 source,
-                keys,
                 window,
-                &evaluation,
-                &mut pace,
-                &mut sink,
-                rows,
-            )?;
+                evaluation,
+            };
+            read.locked(access, keys, &mut pace, &mut sink, rows)?;
         } else {
             visit(
                 access,
@@ -116,8 +110,19 @@ pub(super) async fn select(
     match (run(db, txn, options, lookup.scope, body).await, plan.lock) {
         (Err(error), Some(lock)) if error.takes_long => {
             rows.rewind(mark);
-            let sink = Sink::new(plan, window, evaluation);
-            bulk::lock(source, lock, context, &evaluation, sink, rows).await?;
+            let read = Locking {
+                plan,
+                lock,
+                source,
+                window,
+                evaluation,
+            };
+            bulk::lock(&read, context, rows).await?;
+        }
+        (Err(error), None) if error.takes_long && !context.may_leave => {
+            rows.rewind(mark);
+            scan(plan, source, window, evaluation, false, context, rows).await?;
+            return Ok(rows.rows() - before);
         }
         (ran, _) => ran?,
     }
@@ -125,9 +130,27 @@ pub(super) async fn select(
     Ok(rows.rows() - before)
 }
 
+/// Goes over the rows of a snapshot, and gives way to others between.
+async fn scan(
+    plan: &SelectPlan,
+    source: &Source,
+    window: Window,
+    evaluation: EvalContext<'_>,
+    may_leave: bool,
+    context: &mut ExecContext<'_>,
+    rows: &mut RowWriter,
+) -> Result<()> {
+    let mut sink = Sink::new(plan, window, evaluation);
+    let each = |tuple: &TupleRow<'_>| sink.row(tuple, rows);
+    bulk::scan(source, context, &evaluation, may_leave, each).await?;
+    sink.finish(rows)?;
+    plan.used.count(&source.table, context.db);
+    Ok(())
+}
+
 /// Gives a row to what becomes of it.
 #[inline]
-fn give(
+pub(super) fn give(
     plan: &SelectPlan,
     sink: &mut Sink<'_>,
     row: RowId,
@@ -142,81 +165,4 @@ fn give(
         return sink.row(&numbered, rows);
     }
     sink.row(tuple, rows)
-}
-
-/// Locks a row. Whether it is to be shown.
-pub(super) fn lock_row(
-    access: &mut thermocline_engine::Access<'_>,
-    lock: RowLock,
-    table: &Table,
-    row: RowId,
-) -> std::result::Result<bool, Stop> {
-    match lock.locked {
-        LockedRows::Wait => access.lock(table, row)?,
-        LockedRows::Refuse | LockedRows::Skip if access.try_lock(table, row)? => {}
-        LockedRows::Skip => return Ok(false),
-        LockedRows::Refuse => {
-            let relation = &table.name;
-            let message = format!("could not obtain lock on row in relation \"{relation}\"");
-            return Err(SqlError::new("55P03", message).into());
-        }
-    }
-    Ok(true)
-}
-
-/// SELECT … FOR UPDATE: the rows are locked before they are shown, and shown
-/// as they are then.
-#[allow(clippy::too_many_arguments)]
-fn locked(
-    access: &mut thermocline_engine::Access<'_>,
-    plan: &SelectPlan,
-    lock: RowLock,
-    source: &Source,
-    keys: &Keys,
-    window: Window,
-    evaluation: &EvalContext<'_>,
-    pace: &mut Pace<'_>,
-    sink: &mut Sink<'_>,
-    rows: &mut RowWriter,
-) -> std::result::Result<(), Stop> {
-    let table = &*source.table;
-    let mut wanted = if plan.sort.is_empty() {
-        usize::try_from(window.end()).unwrap_or(usize::MAX)
-    } else {
-        usize::MAX
-    };
-    let mut candidates = Vec::new();
-    let mut found = Vec::new();
-    let mut tried = 0;
-    loop {
-        candidates.clear();
-        let candidate = |row, _: &TupleRow<'_>| {
-            candidates.push(row);
-            Ok(if candidates.len() >= wanted {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            })
-        };
-        visit(
-            access, source, keys, evaluation, &mut found, pace, candidate,
-        )?;
-        for row in &candidates[tried.min(candidates.len())..] {
-            if !lock_row(access, lock, table, *row)? {
-                continue;
-            }
-            if let Some(tuple) = access.tuple(table, *row)? {
-                let tuple = TupleRow { table, tuple };
-                if give(plan, sink, *row, &tuple, rows)?.is_break() {
-                    return Ok(());
-                }
-            }
-        }
-        // More of them may be free than were asked for at first.
-        if lock.locked != LockedRows::Skip || candidates.len() < wanted {
-            return Ok(());
-        }
-        tried = candidates.len();
-        wanted = wanted.saturating_mul(2);
-    }
 }

@@ -223,7 +223,7 @@ pub(super) fn kept_bytes(values: &[Value]) -> usize {
     size_of::<Vec<Value>>() + size_of_val(values) + values.iter().map(heap).sum::<usize>()
 }
 
-fn compare(sort: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {
+pub(super) fn compare(sort: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {
     for (key, (a, b)) in sort.iter().zip(a.iter().zip(b)) {
         let order = match (a.is_null(), b.is_null()) {
             (true, true) => Ordering::Equal,

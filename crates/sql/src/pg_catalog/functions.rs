@@ -16,6 +16,7 @@ pub(crate) use definitions::{
 };
 pub(crate) use quoting::quote_ident;
 pub(crate) use shown::{default_shown, shown};
+pub(crate) use signatures::outputs;
 pub(crate) use triggers::{trigger_action, trigger_condition};
 pub(crate) use view::view_definition;
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{ChargeKind, Table, TriggerEvent, Tuples, give_way};
+use thermocline_engine::{Charge, ChargeKind, Table, TriggerEvent, Tuples, give_way};
 use thermocline_values::binary_format;
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
@@ -54,6 +54,8 @@ struct Incoming {
     batch: Vec<Vec<Value>>,
     lines: Vec<u64>,
     batch_bytes: usize,
+    /// Of input that is no whole record yet, and of what is made of a record.
+    charge: Charge,
     stored: u64,
     /// By which texts are read, and when.
     styles: Arc<Styles>,
@@ -177,7 +179,10 @@ impl Session {
             };
             let last = data.is_none();
             match &data {
-                Some(data) => incoming.decoder.push(data)?,
+                Some(data) => {
+                    incoming.charge_for(data.len())?;
+                    incoming.decoder.push(data)?;
+                }
                 None => incoming.decoder.finish(),
             }
             self.take_records(&mut incoming).await?;
@@ -243,6 +248,7 @@ impl Session {
             batch: Vec::with_capacity(BATCH_ROWS_MAX),
             lines: Vec::with_capacity(BATCH_ROWS_MAX),
             batch_bytes: 0,
+            charge: self.account.nothing(ChargeKind::Message),
             stored: 0,
             table,
             now_us: self.context.transaction_us(),
@@ -456,6 +462,20 @@ impl Session {
 }
 
 impl Incoming {
+    /// So much more input comes: its memory, and that of the record's fields, values and tuple.
+    ///
+    /// # Errors
+    /// 53200 where the session has no room for them.
+    fn charge_for(&mut self, more: usize) -> Result<()> {
+        let bytes = self.decoder.bytes_with(more) as u64;
+        let record = self.decoder.pending_bytes() + more;
+        let needed = bytes + 3 * record as u64;
+        if needed > self.charge.bytes() {
+            self.charge.resize(needed)?;
+        }
+        Ok(())
+    }
+
     /// The batch is stored.
     fn empty_batch(&mut self) {
         self.batch.clear();

@@ -107,10 +107,12 @@ impl Session {
             .as_ref()
             .and_then(|planned| planned.columns.clone())
             .unwrap_or_default();
-        if run.describe && !fetch.skip {
-            messages::row_description(&mut client.out, &columns, &portal.formats);
-        } else if *run.formats != Formats::Text {
+        // Bind says the formats of this FETCH alone; in the simple protocol they are as declared.
+        let declared = portal.formats.clone();
+        if !run.describe {
             portal.formats = run.formats.clone();
+        } else if !fetch.skip {
+            messages::row_description(&mut client.out, &columns, &portal.formats);
         }
         let is_forward = match fetch.direction {
             Direction::Relative(by) => by > 0,
@@ -118,6 +120,7 @@ impl Session {
             _ => false,
         };
         if !is_forward && !portal.goes_back() {
+            portal.formats = declared;
             self.portals.insert(fetch.cursor.clone(), portal);
             return Err(SqlError::new("55000", "cursor can only scan forward")
                 .with_hint("Declare it with SCROLL option to enable backward scan."));
@@ -149,6 +152,7 @@ impl Session {
                 ));
             }
         };
+        portal.formats = declared;
         self.portals.insert(fetch.cursor.clone(), portal);
         self.rows_processed = count;
         Self::fetched(client, fetch.skip, count);

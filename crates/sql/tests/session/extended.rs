@@ -48,6 +48,26 @@ fn parameters_and_results_in_binary() {
     assert_eq!(client.describe("").unwrap()[0], "t 20");
 }
 
+/// The formats that a Bind of FETCH says are its own, and not those of the cursor from then on.
+#[test]
+fn each_fetch_has_its_own_format() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client.tag("begin");
+    client.tag("declare c cursor for select a from t order by a");
+    for (format, row) in [
+        (1, "D [00, 00, 00, 01]"),
+        (0, "D 2"),
+        (1, "D [00, 00, 00, 03]"),
+    ] {
+        client.parse("", "fetch 1 from c", &[]).unwrap();
+        block_on(client.session.bind("", "", &[], &[], &[format])).unwrap();
+        assert_eq!(client.execute("", 0).unwrap(), [row, "C FETCH 1"]);
+    }
+    assert_eq!(client.rows("fetch 1 from c"), ["4"]);
+    client.tag("rollback");
+}
+
 #[test]
 fn row_limits_suspend_the_portal() {
     let server = Server::new();

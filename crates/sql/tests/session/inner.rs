@@ -193,6 +193,124 @@ fn rows_of_joins_are_locked() {
     }
 }
 
+/// Of rows in an order that no index has, only those are locked that are shown, and those that OFFSET
+/// passes over. Of many rows they are locked in parts.
+#[test]
+fn the_first_of_an_order_are_locked_and_no_others() {
+    for (rows, isolation) in [
+        (6, "read committed"),
+        (6, "repeatable read"),
+        (30_000, "read committed"),
+    ] {
+        let server = Server::new();
+        let mut clients = [server.connect(), server.connect(), server.connect()];
+        clients[0].tag("create table work (id int primary key, prio int, state text)");
+        clients[0].tag(&format!(
+            "insert into work select g, g * 7919 % 30011, 'new' from generate_series(1, {rows}) g"
+        ));
+        let in_order = clients[0].rows("select id from work order by prio desc, id limit 3");
+        let [best, second, third] = <[String; 3]>::try_from(in_order).unwrap();
+        let take = "select id from work where state = 'new' order by prio desc, id limit 1";
+        let [first, other, looks] = &mut clients;
+        for client in [&mut *first, &mut *other] {
+            client.tag(&format!("begin isolation level {isolation}"));
+        }
+        let case = format!("{rows} rows, {isolation}");
+        assert_eq!(
+            first.rows(&format!("{take} for update")),
+            [best.clone()],
+            "{case}"
+        );
+        assert_eq!(
+            other.rows(&format!("{take} offset 1 for update skip locked")),
+            [third.clone()],
+            "{case}"
+        );
+        let free = "select id from work for update skip locked";
+        let free: std::collections::BTreeSet<String> = looks.rows(free).into_iter().collect();
+        assert_eq!(free.len(), rows - 3, "{case}");
+        for taken in [&best, &second, &third] {
+            assert!(!free.contains(taken), "{case}: {taken}");
+        }
+        // Who waits takes the first that qualifies still.
+        other.tag("rollback");
+        first.tag(&format!("update work set state = 'run' where id = {best}"));
+        first.tag("commit");
+        assert_eq!(
+            other.rows(&format!("{take} for update")),
+            [second],
+            "{case}"
+        );
+        // In any order, no more than are wanted.
+        other.tag("begin");
+        assert_eq!(other.rows("select 1 from work limit 2 for update").len(), 2);
+        let free = looks.rows("select id from work for update skip locked");
+        assert_eq!(free.len(), rows - 2, "{case}");
+        other.tag("rollback");
+    }
+}
+
+/// The locks of rows that were taken since a savepoint go with it, and who waits for one goes on.
+#[test]
+fn row_locks_go_with_a_savepoint() {
+    let server = Server::new();
+    let (mut client, mut other) = (server.connect(), server.connect());
+    client.tag("create table t (id int primary key, v int); insert into t select g, 0 from generate_series(1, 4) g");
+    for isolation in ["read committed", "repeatable read"] {
+        client.tag(&format!("begin isolation level {isolation}"));
+        client.tag("update t set v = v + 1 where id = 1");
+        client.tag("savepoint s");
+        client.tag("update t set v = 9 where id <= 2");
+        client.rows("select id from t where id = 3 for update");
+        let free = |other: &mut Connection| {
+            other.rows("select id from t order by id for update skip locked")
+        };
+        assert_eq!(free(&mut other), ["4"], "{isolation}");
+        client.tag("rollback to s");
+        assert_eq!(free(&mut other), ["2", "3", "4"], "{isolation}");
+        client.tag("update t set v = 9 where id = 2");
+        let waiting = thread::spawn(move || {
+            other.tag("set lock_timeout = '20s'");
+            other.tag("update t set v = v + 10 where id = 2");
+            other
+        });
+        thread::sleep(Duration::from_millis(100));
+        client.tag("rollback to s");
+        other = waiting.join().unwrap();
+        client.tag("commit");
+    }
+    assert_eq!(
+        client.rows("select v from t order by id"),
+        ["2", "20", "0", "0"]
+    );
+}
+
+/// A query that reads no table begins what REPEATABLE READ sees, as any other does.
+#[test]
+fn the_first_query_settles_what_is_seen() {
+    let server = Server::new();
+    let (mut client, mut other) = (server.connect(), server.connect());
+    client.tag("create table t (id int primary key); insert into t values (1), (2), (3)");
+    for first in [
+        "select now()",
+        "select 1",
+        "values (1)",
+        "select count(*) from pg_class",
+    ] {
+        client.tag("begin isolation level repeatable read");
+        client.rows(first);
+        other.tag("delete from t where id = 2");
+        assert_eq!(client.rows("select count(*) from t"), ["3"], "{first}");
+        client.tag("commit");
+        other.tag("insert into t values (2)");
+    }
+    client.tag("begin isolation level repeatable read");
+    client.rows("show work_mem");
+    other.tag("delete from t where id = 2");
+    assert_eq!(client.rows("select count(*) from t"), ["2"]);
+    client.tag("commit");
+}
+
 #[test]
 fn a_join_waits_for_what_others_change() {
     let server = Server::new();

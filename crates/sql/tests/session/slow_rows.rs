@@ -41,6 +41,40 @@ fn a_time_limit_ends_them() {
     assert_eq!(client.rows("select sum(c) from t"), ["0"]);
 }
 
+/// None of them holds what others need for as long as it runs.
+#[test]
+fn others_are_served_meanwhile() {
+    let (server, mut client) = server();
+    client.tag("create table copied (a int, c int, b text)");
+    for statement in [
+        format!("select max({SLOW}) from t"),
+        format!("select a from t where {SLOW} = 32 order by c limit 5 for update"),
+        format!("update t set c = {SLOW}"),
+        format!("delete from t where {SLOW} < 5"),
+        format!("insert into copied select a, {SLOW}, b from t"),
+        format!("insert into copied select max(a), sum({SLOW}) from t"),
+    ] {
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let mut other = server.connect();
+        let served = std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let mut served = 0;
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(other.rows("select b from t where a = 7"), ["bb"]);
+                    served += 1;
+                }
+                served
+            });
+            client.tag("set statement_timeout = '400ms'");
+            let error = client.error(&statement);
+            assert!(error.starts_with("57014 "), "{statement}: {error}");
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            others.join().unwrap()
+        });
+        assert!(served > 5, "{statement}: {served} reads beside it");
+    }
+}
+
 #[test]
 fn what_goes_on_elsewhere_gives_and_changes_the_same() {
     let (_server, mut client) = server();

@@ -5,6 +5,7 @@ use thermocline_engine::{ReferenceAction, TypeKind};
 
 use super::Filler;
 use super::partitions::inherited;
+use crate::ddl::columns_of;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::{index_expressions, index_predicate};
 use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
@@ -15,6 +16,14 @@ use crate::pg_catalog::session::SystemSession;
 /// Column numbers, from 1.
 fn numbers(columns: &[usize]) -> Datum {
     Datum::array(columns.iter().map(|&column| Datum::Int(column as i64 + 1)))
+}
+
+/// The columns that a check reads; NULL where it reads none, as in PostgreSQL.
+fn numbers_of_check(expression: &str, table: &Table) -> Datum {
+    match columns_of(expression, table) {
+        Ok(columns) if !columns.is_empty() => numbers(&columns),
+        _ => Datum::Null,
+    }
 }
 
 fn zeros(count: usize) -> Datum {
@@ -161,7 +170,7 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
                 Datum::text(" "),
                 Datum::Bool(true),
                 Datum::Bool(false),
-                Datum::Null,
+                numbers_of_check(&check.expression, table),
                 Datum::text(&check.expression),
                 Datum::Int(0),
             ]));

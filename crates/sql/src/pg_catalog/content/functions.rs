@@ -7,6 +7,7 @@ use thermocline_query::types::ids;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::outputs;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
@@ -95,8 +96,9 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
     });
     let own = session.catalog.functions.values().map(|def| {
         let inputs = def.arguments.len();
-        let with_columns = def.arguments.iter().chain(&def.columns);
-        let (all, modes) = match def.columns.is_empty() {
+        let outputs = outputs(def);
+        let with_columns = def.arguments.iter().chain(&outputs);
+        let (all, modes) = match outputs.is_empty() {
             false if def.procedure.is_some() => {
                 let parameters = def.parameters();
                 let modes = parameters
@@ -111,7 +113,7 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             false => {
                 let column = if def.returns_set { "t" } else { "o" };
                 let modes = (0..inputs).map(|_| "i");
-                let modes = modes.chain(def.columns.iter().map(|_| column));
+                let modes = modes.chain(outputs.iter().map(|_| column));
                 (
                     list(with_columns.clone().map(|of| of.type_oid)),
                     Datum::array(modes.map(Datum::text)),

@@ -8,7 +8,7 @@ use thermocline_query::types::ids;
 use thermocline_values::types::DataType;
 
 use super::{Filler, domains, generated, privileges, triggers};
-use crate::ddl::is_operation;
+use crate::ddl::{columns_of, is_operation};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::default_shown;
 use crate::pg_catalog::functions::{action_name, view_definition};
@@ -593,6 +593,19 @@ fn constraint_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                     database(session),
                     Datum::text(&table.schema),
                     Datum::text(&index.name),
+                ]));
+            }
+        }
+        for check in &table.checks {
+            for column in columns_of(&check.expression, table).unwrap_or_default() {
+                rows.push(filler.row([
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&table.name),
+                    Datum::text(&table.columns[column].name),
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&check.name),
                 ]));
             }
         }

@@ -62,13 +62,22 @@ pub(crate) fn default_shown(
         return Some(shown(session, text));
     }
     let oid = column.data_type.oid();
+    let inner = &text[1..text.len() - 1];
+    let is_plain = !inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_digit());
+    let has_point = inner.contains('.') && inner.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let of_type = match oid {
-        ids::TEXT | ids::VARCHAR | ids::JSON | ids::JSONB | ids::UUID => Some(format_type(oid, -1)),
-        ids::BPCHAR => Some("bpchar".to_owned()),
-        _ => session.type_name(oid),
+        ids::BOOL => match inner {
+            "true" | "t" | "yes" | "on" | "1" => return Some("true".to_owned()),
+            "false" | "f" | "no" | "off" | "0" => return Some("false".to_owned()),
+            _ => "boolean".to_owned(),
+        },
+        ids::INT4 if is_plain => return Some(inner.to_owned()),
+        ids::NUMERIC if has_point => return Some(inner.to_owned()),
+        ids::BPCHAR => "bpchar".to_owned(),
+        _ => match session.type_name(oid) {
+            Some(users) => users,
+            None => format_type(oid, -1),
+        },
     };
-    Some(match of_type {
-        Some(of_type) => format!("{text}::{of_type}"),
-        None => text.clone(),
-    })
+    Some(format!("{text}::{of_type}"))
 }

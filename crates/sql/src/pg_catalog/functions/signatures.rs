@@ -61,21 +61,10 @@ pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) 
                 .arguments
                 .iter()
                 .map(|of| argument(session, of, with_defaults));
-            let columns = def.columns.iter().filter(|_| !def.returns_set);
+            let outputs = outputs(def);
+            let columns = outputs.iter().filter(|_| !def.returns_set);
             let columns = columns.map(|of| format!("OUT {}", argument(session, of, false)));
-            let out = def.out.iter();
-            let out = out.map(|name| {
-                format!(
-                    "OUT {} {}",
-                    quote_ident(name),
-                    type_shown(session, def.result)
-                )
-            });
-            inputs
-                .chain(columns)
-                .chain(out)
-                .collect::<Vec<_>>()
-                .join(", ")
+            inputs.chain(columns).collect::<Vec<_>>().join(", ")
         }
         Known::BuiltIn(function) => {
             let types = function.arguments.iter().enumerate();
@@ -166,14 +155,23 @@ pub(super) fn number(session: &SystemSession, text: &str, typed: bool) -> Result
     }))
 }
 
+/// What a function gives by names: the columns of its rows, or its only OUT argument.
+pub(crate) fn outputs(def: &FunctionDef) -> Vec<FunctionArgument> {
+    let out = def.out.iter().map(|name| FunctionArgument {
+        name: Some(name.clone()),
+        type_oid: def.result,
+        default: None,
+    });
+    def.columns.iter().cloned().chain(out).collect()
+}
+
 /// `pg_get_function_result`
 pub(super) fn result(session: &SystemSession, oid: u32) -> Option<String> {
     let set = |gives_rows: bool| if gives_rows { "SETOF " } else { "" };
     Some(match known(session, oid)? {
         Known::Own(def) if def.procedure.is_some() => return None,
-        Known::Own(def) if def.returns_set && !def.columns.is_empty() => {
-            let columns: Vec<String> = def
-                .columns
+        Known::Own(def) if def.returns_set && !outputs(def).is_empty() => {
+            let columns: Vec<String> = outputs(def)
                 .iter()
                 .map(|of| argument(session, of, false))
                 .collect();

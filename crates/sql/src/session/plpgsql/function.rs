@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use thermocline_engine::{Catalog, Charge, ChargeKind};
 use thermocline_query::analyze::{CallBefore, SqlFunction};
-use thermocline_query::datum::Datum;
+use thermocline_query::datum::{Datum, Record};
 use thermocline_query::evaluate::{Evaluator, NoRow};
 use thermocline_query::size;
 use thermocline_query::tree::Column;
@@ -164,6 +164,8 @@ impl Session {
         let arguments = self.arguments_before(call, known).await?;
         let columns: Arc<[Column]> = match &call.rows {
             Some(columns) => columns.as_slice().into(),
+            // A row of its OUT arguments, as one value.
+            None if function.columns.len() > 1 => function.columns.as_slice().into(),
             None => Arc::from([Column {
                 name: Arc::clone(&function.name),
                 oid: call.result,
@@ -174,7 +176,8 @@ impl Session {
         let is_value = |columns: &[Column]| matches!(columns, [one] if one.oid == call.result);
         let gives_rows = !is_value(&columns);
         let is_null = |typed: &Typed| typed.value.is_null();
-        let rows = match function.strict && arguments.iter().any(is_null) {
+        let is_unasked = function.strict && arguments.iter().any(is_null);
+        let rows = match is_unasked {
             true if function.returns_set => Vec::new(),
             true => vec![vec![Datum::Null; columns.len()]],
             false => {
@@ -188,7 +191,17 @@ impl Session {
         Ok(match &call.rows {
             None => {
                 let mut rows = rows;
-                let value = rows.pop().and_then(|mut row| row.pop()).unwrap_or_default();
+                let mut row = rows.pop().unwrap_or_default();
+                let value = match columns.len() {
+                    1 => row.pop().unwrap_or_default(),
+                    _ if is_unasked => Datum::Null,
+                    _ => Datum::Record(Arc::new(Record {
+                        types: columns.iter().map(|column| column.oid).collect(),
+                        names: Some(columns.iter().map(|of| Arc::clone(&of.name)).collect()),
+                        modifiers: Some(columns.iter().map(|of| of.modifier).collect()),
+                        values: row,
+                    })),
+                };
                 vec![Typed {
                     value,
                     oid: call.result,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thermocline_query::analyze::wrong_width;
 use thermocline_query::datum::{Datum, Record};
 use thermocline_query::tree::Column;
-use thermocline_query::types::domain::base;
+use thermocline_query::types::domain::{base, is_domain};
 use thermocline_query::types::user::Class;
 use thermocline_query::types::{format_type, ids};
 
@@ -191,8 +191,20 @@ impl Machine<'_> {
             Source::Query(query) => of_statement(error, &query.text),
             Source::Dynamic(_) => error,
         })?;
+        let given = found.columns();
+        let has_checks = columns.iter().any(|column| is_domain(column.oid));
         let mut count = 0;
-        while let Some(row) = self.next_row(&mut found)? {
+        while let Some(mut row) = self.next_row(&mut found)? {
+            if has_checks {
+                for ((value, from), to) in row.iter_mut().zip(&given).zip(&*columns) {
+                    let typed = Typed {
+                        value: std::mem::take(value),
+                        oid: from.oid,
+                        modifier: from.modifier,
+                    };
+                    *value = self.cast(typed, (to.oid, to.modifier))?;
+                }
+            }
             self.frame.give(row)?;
             count += 1;
             self.turn_over().await?;

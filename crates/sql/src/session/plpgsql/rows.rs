@@ -39,6 +39,8 @@ pub(super) struct FoundRows {
     pub(super) count: u64,
     /// It gives no rows by itself.
     pub(super) is_change: bool,
+    /// It changes rows, and may give them back.
+    changes_rows: bool,
 }
 
 impl FoundRows {
@@ -215,6 +217,7 @@ impl Machine<'_> {
         Ok(FoundRows {
             kept,
             is_change: planned.columns.is_none(),
+            changes_rows: command != Command::Select,
             columns,
             taken: Vec::new().into_iter(),
             count,
@@ -259,6 +262,7 @@ impl Machine<'_> {
             taken: Vec::new().into_iter(),
             count: 0,
             is_change: true,
+            changes_rows: false,
         })
     }
 
@@ -399,10 +403,11 @@ impl Machine<'_> {
             let message = "INTO used with a command that cannot return data";
             return Err(SqlError::new("42601", message));
         }
-        let changes = found.count > 0 && !is_dynamic;
+        // What a change gives back is one row, or an error, whatever INTO says.
+        let one = into.strict || (found.changes_rows && !is_dynamic);
         let columns = found.columns();
         let first = self.next_row(&mut found)?;
-        let second = match (&first, into.strict || changes) {
+        let second = match (&first, one) {
             (Some(_), true) => self.next_row(&mut found)?,
             _ => None,
         };
@@ -410,7 +415,7 @@ impl Machine<'_> {
             (None, _) if into.strict => {
                 return Err(SqlError::new("P0002", "query returned no rows"));
             }
-            (_, Some(_)) if into.strict => {
+            (_, Some(_)) => {
                 return Err(SqlError::new("P0003", "query returned more than one row")
                     .with_hint("Make sure the query returns a single row, or use LIMIT 1."));
             }

@@ -239,7 +239,11 @@ impl Machine<'_> {
     }
 
     /// A value as one of another type, by the cast of an assignment, else through its text.
-    pub(super) fn cast(&self, typed: Typed, (oid, modifier): (u32, i32)) -> Result<Datum> {
+    pub(super) fn cast(&self, mut typed: Typed, (oid, modifier): (u32, i32)) -> Result<Datum> {
+        if typed.oid == ids::UNKNOWN {
+            // A literal in a row that is nobody's.
+            typed.oid = ids::TEXT;
+        }
         let same = typed.oid == oid && (modifier < 0 || modifier == typed.modifier);
         if same && !is_domain(oid) || typed.value.is_null() && !is_domain(oid) {
             return Ok(typed.value);
