@@ -29,7 +29,7 @@ pub fn has_order(oid: u32) -> bool {
     if let Some(element) = element_of(oid) {
         return has_order(element);
     }
-    !matches!(oid, ids::JSON | ids::XML | ids::JSONPATH | ids::INT2VECTOR)
+    !matches!(oid, ids::JSON | ids::XML | ids::JSONPATH)
 }
 
 /// Appends the key of a value in a sort, NULL included.

@@ -2,7 +2,7 @@
 //! sql/foreign_keys.sql, generated columns in sql/generated.sql, MERGE in sql/merge.sql, triggers in
 //! sql/triggers.sql, partitions in sql/partitions.sql, procedures in sql/procedures.sql, what functions give as rows in sql/rows_of_functions.sql, bodies
 //! of SQL in sql/sql_bodies.sql. What benchmark
-//! kits send is in sql/benchmarks.sql, and what psql shows of objects in sql/describe.sql. psql runs them against the server and must print what it prints against
+//! kits send is in sql/benchmarks.sql, what drivers ask of types in sql/drivers.sql, and what psql shows of objects in sql/describe.sql. psql runs them against the server and must print what it prints against
 //! PostgreSQL 15 (sql/….out; how to record it stands at the head of the scripts). Where there is
 //! no psql the basic statements still run, through a driver, and each must succeed or fail as
 //! recorded.
@@ -24,7 +24,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 11] = [
+const SCRIPTS: [(&str, &str, &str); 12] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
@@ -55,6 +55,11 @@ const SCRIPTS: [(&str, &str, &str); 11] = [
         include_str!("sql/procedures.sql"),
         include_str!("sql/procedures.out"),
         "procedures",
+    ),
+    (
+        include_str!("sql/drivers.sql"),
+        include_str!("sql/drivers.out"),
+        "drivers",
     ),
     (
         include_str!("sql/rows_of_functions.sql"),

@@ -367,6 +367,7 @@ pub const TYPES: &[Type] = &[
         output: vector::output,
         receive: |_, bytes, _| vector::receive(bytes, ids::INT2),
         send: vector::send,
+        compare: Some(|a, b| vector::compare_elements(a.as_array(), b.as_array())),
         ..Type::new(ids::INT2VECTOR, "int2vector", "int2vector")
     },
     Type {

@@ -10,6 +10,7 @@ mod datum;
 mod ending;
 mod environment;
 mod functions;
+mod io_functions;
 mod oids;
 mod pg_type;
 mod relations;

@@ -73,21 +73,21 @@ pub(super) fn output(_: &Call<'_>, value: &Datum, out: &mut String) -> Result<()
 /// The order: by length, then by the numbers.
 #[must_use]
 pub fn compare(a: &Array, b: &Array) -> Ordering {
-    let numbers = |array: &Array| -> Vec<i64> {
-        array
-            .elements
-            .iter()
-            .map(|element| match element {
-                Datum::Int2(n) => (*n).into(),
-                Datum::Oid(n) => (*n).into(),
-                _ => -1,
-            })
-            .collect()
+    let by_length = a.elements.len().cmp(&b.elements.len());
+    by_length.then_with(|| compare_elements(a, b))
+}
+
+/// The order of `int2vector`, which is that of arrays.
+pub fn compare_elements(a: &Array, b: &Array) -> Ordering {
+    let number = |element: &Datum| match element {
+        Datum::Int2(n) => i64::from(*n),
+        Datum::Oid(n) => i64::from(*n),
+        _ => -1,
     };
     a.elements
-        .len()
-        .cmp(&b.elements.len())
-        .then_with(|| numbers(a).cmp(&numbers(b)))
+        .iter()
+        .map(number)
+        .cmp(b.elements.iter().map(number))
 }
 
 pub(super) fn send(_: &Call<'_>, value: &Datum, out: &mut Vec<u8>) -> Result<()> {

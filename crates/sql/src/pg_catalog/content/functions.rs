@@ -8,6 +8,7 @@ use thermocline_query::types::ids;
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::outputs;
+use crate::pg_catalog::io_functions::IO_FUNCTIONS;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
@@ -94,6 +95,34 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             Datum::Null,
         ])
     });
+    let io = IO_FUNCTIONS.iter();
+    let io = io.filter(|function| functions::by_oid(function.oid).is_none());
+    let io = io.map(|function| {
+        filler.row([
+            Datum::oid(function.oid),
+            Datum::text(function.name),
+            Datum::oid(oids::PG_CATALOG),
+            Datum::oid(oids::OWNER),
+            Datum::oid(INTERNAL),
+            Datum::Float(1.0),
+            rows(false),
+            Datum::Int(0),
+            Datum::text("f"),
+            Datum::Bool(true),
+            Datum::Bool(false),
+            Datum::text("i"),
+            Datum::text("s"),
+            Datum::Int(function.arguments.len() as i64),
+            Datum::Int(0),
+            Datum::oid(function.result),
+            list(function.arguments.iter().copied()),
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            Datum::text(function.name),
+            Datum::Null,
+        ])
+    });
     let own = session.catalog.functions.values().map(|def| {
         let inputs = def.arguments.len();
         let outputs = outputs(def);
@@ -166,5 +195,5 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             session.acl(&Object::Function(def.oid)),
         ])
     });
-    built_in.chain(own).collect()
+    built_in.chain(io).chain(own).collect()
 }

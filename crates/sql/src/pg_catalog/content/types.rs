@@ -9,6 +9,7 @@ use thermocline_query::types::user::Class;
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::shown;
+use crate::pg_catalog::io_functions::{self, IoOfType};
 use crate::pg_catalog::oids::{self, row_type_oid};
 use crate::pg_catalog::pg_type::{TYPES, TypeRow, type_row};
 use crate::pg_catalog::relations::Relation;
@@ -40,61 +41,71 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             "typbasetype",
             "typdefault",
             "typdefaultbin",
+            "typinput",
+            "typoutput",
+            "typreceive",
+            "typsend",
         ],
     );
     let built_in = TYPES.iter().map(|row| {
-        filler.row([
-            Datum::oid(row.oid),
-            Datum::text(row.name),
-            Datum::oid(oids::PG_CATALOG),
-            Datum::oid(oids::OWNER),
-            Datum::Int(i64::from(row.length)),
-            Datum::Bool(row.by_value),
-            Datum::text(row.kind),
-            Datum::text(row.category),
-            Datum::Bool(row.preferred),
-            Datum::Bool(true),
-            Datum::text(row.delimiter),
-            Datum::Int(0),
-            Datum::oid(row.element),
-            Datum::oid(row.array),
-            Datum::text(row.alignment),
-            Datum::text(row.storage),
-            Datum::Int(-1),
-            Datum::oid(row.collation),
-            Datum::Bool(false),
-            Datum::Int(0),
-            Datum::Null,
-            Datum::Null,
-        ])
+        filler.row(with_io(
+            [
+                Datum::oid(row.oid),
+                Datum::text(row.name),
+                Datum::oid(oids::PG_CATALOG),
+                Datum::oid(oids::OWNER),
+                Datum::Int(i64::from(row.length)),
+                Datum::Bool(row.by_value),
+                Datum::text(row.kind),
+                Datum::text(row.category),
+                Datum::Bool(row.preferred),
+                Datum::Bool(true),
+                Datum::text(row.delimiter),
+                Datum::Int(0),
+                Datum::oid(row.element),
+                Datum::oid(row.array),
+                Datum::text(row.alignment),
+                Datum::text(row.storage),
+                Datum::Int(-1),
+                Datum::oid(row.collation),
+                Datum::Bool(false),
+                Datum::Int(0),
+                Datum::Null,
+                Datum::Null,
+            ],
+            io_functions::of_type(row.oid),
+        ))
     });
     let rows = session.catalog.tables.values().map(|table| {
-        filler.row([
-            Datum::oid(row_type_oid(table.oid)),
-            Datum::text(&table.name),
-            session
-                .schema_oid(&table.schema)
-                .map_or(Datum::Int(0), Datum::oid),
-            Datum::oid(oids::OWNER),
-            Datum::Int(-1),
-            Datum::Bool(false),
-            Datum::text("c"),
-            Datum::text("C"),
-            Datum::Bool(false),
-            Datum::Bool(true),
-            Datum::text(","),
-            Datum::oid(table.oid),
-            Datum::Int(0),
-            Datum::Int(0),
-            Datum::text("d"),
-            Datum::text("x"),
-            Datum::Int(-1),
-            Datum::Int(0),
-            Datum::Bool(false),
-            Datum::Int(0),
-            Datum::Null,
-            Datum::Null,
-        ])
+        filler.row(with_io(
+            [
+                Datum::oid(row_type_oid(table.oid)),
+                Datum::text(&table.name),
+                session
+                    .schema_oid(&table.schema)
+                    .map_or(Datum::Int(0), Datum::oid),
+                Datum::oid(oids::OWNER),
+                Datum::Int(-1),
+                Datum::Bool(false),
+                Datum::text("c"),
+                Datum::text("C"),
+                Datum::Bool(false),
+                Datum::Bool(true),
+                Datum::text(","),
+                Datum::oid(table.oid),
+                Datum::Int(0),
+                Datum::Int(0),
+                Datum::text("d"),
+                Datum::text("x"),
+                Datum::Int(-1),
+                Datum::Int(0),
+                Datum::Bool(false),
+                Datum::Int(0),
+                Datum::Null,
+                Datum::Null,
+            ],
+            io_functions::ROW,
+        ))
     });
     let made = session.catalog.types.values().flat_map(|def| {
         let schema = || {
@@ -110,60 +121,72 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
         let default = domain.and_then(|domain| domain.default.as_ref());
         let default = default.map_or(Datum::Null, |text| Datum::text(shown(session, text)));
         let form = Form::of(&def.kind, def.oid);
-        let itself = filler.row([
-            Datum::oid(def.oid),
-            Datum::text(&def.name),
-            schema(),
-            owner.clone(),
-            Datum::Int(form.length),
-            Datum::Bool(form.by_value),
-            Datum::text(form.kind),
-            Datum::text(form.category),
-            Datum::Bool(false),
-            Datum::Bool(true),
-            Datum::text(","),
-            Datum::oid(match def.kind {
-                TypeKind::Composite(_) => oids::of_composite(def),
-                TypeKind::Enum(_) | TypeKind::Domain(_) => 0,
-            }),
-            Datum::Int(0),
-            Datum::oid(def.array()),
-            Datum::text(form.alignment),
-            Datum::text(form.storage),
-            Datum::Int(domain.map_or(-1, |domain| domain.modifier.into())),
-            Datum::oid(form.collation),
-            Datum::Bool(domain.is_some_and(|domain| domain.not_null)),
-            Datum::oid(domain.map_or(0, |domain| domain.below)),
-            default.clone(),
-            default,
-        ]);
-        let arrays = filler.row([
-            Datum::oid(def.array()),
-            Datum::text(format!("_{}", def.name)),
-            schema(),
-            owner,
-            Datum::Int(-1),
-            Datum::Bool(false),
-            Datum::text("b"),
-            Datum::text("A"),
-            Datum::Bool(false),
-            Datum::Bool(true),
-            Datum::text(","),
-            Datum::Int(0),
-            Datum::oid(def.oid),
-            Datum::Int(0),
-            Datum::text("i"),
-            Datum::text("x"),
-            Datum::Int(-1),
-            Datum::Int(0),
-            Datum::Bool(false),
-            Datum::Int(0),
-            Datum::Null,
-            Datum::Null,
-        ]);
+        let itself = filler.row(with_io(
+            [
+                Datum::oid(def.oid),
+                Datum::text(&def.name),
+                schema(),
+                owner.clone(),
+                Datum::Int(form.length),
+                Datum::Bool(form.by_value),
+                Datum::text(form.kind),
+                Datum::text(form.category),
+                Datum::Bool(false),
+                Datum::Bool(true),
+                Datum::text(","),
+                Datum::oid(match def.kind {
+                    TypeKind::Composite(_) => oids::of_composite(def),
+                    TypeKind::Enum(_) | TypeKind::Domain(_) => 0,
+                }),
+                Datum::Int(0),
+                Datum::oid(def.array()),
+                Datum::text(form.alignment),
+                Datum::text(form.storage),
+                Datum::Int(domain.map_or(-1, |domain| domain.modifier.into())),
+                Datum::oid(form.collation),
+                Datum::Bool(domain.is_some_and(|domain| domain.not_null)),
+                Datum::oid(domain.map_or(0, |domain| domain.below)),
+                default.clone(),
+                default,
+            ],
+            io_functions::of_users(def),
+        ));
+        let arrays = filler.row(with_io(
+            [
+                Datum::oid(def.array()),
+                Datum::text(format!("_{}", def.name)),
+                schema(),
+                owner,
+                Datum::Int(-1),
+                Datum::Bool(false),
+                Datum::text("b"),
+                Datum::text("A"),
+                Datum::Bool(false),
+                Datum::Bool(true),
+                Datum::text(","),
+                Datum::Int(0),
+                Datum::oid(def.oid),
+                Datum::Int(0),
+                Datum::text("i"),
+                Datum::text("x"),
+                Datum::Int(-1),
+                Datum::Int(0),
+                Datum::Bool(false),
+                Datum::Int(0),
+                Datum::Null,
+                Datum::Null,
+            ],
+            io_functions::ARRAY,
+        ));
         [itself, arrays]
     });
     built_in.chain(rows).chain(made).collect()
+}
+
+/// The columns of a type, and behind them the functions that read and write its values.
+fn with_io(columns: [Datum; 22], io: IoOfType) -> [Datum; 26] {
+    let mut columns = columns.into_iter().chain(io.map(Datum::oid));
+    std::array::from_fn(|_| columns.next().unwrap_or(Datum::Null))
 }
 
 /// How values of a user's type lie in PostgreSQL.

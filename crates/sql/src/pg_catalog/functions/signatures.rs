@@ -6,6 +6,7 @@ use thermocline_query::types::format_type;
 
 use super::quote_ident;
 use crate::error::{Result, SqlError};
+use crate::pg_catalog::io_functions;
 use crate::pg_catalog::session::{Names, SystemSession};
 
 /// One of users', or of the library.
@@ -89,7 +90,10 @@ pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) 
 
 /// What `regproc` writes: the name, with its schema unless it is found without.
 pub(super) fn name(session: &SystemSession, oid: u32) -> Option<String> {
-    Some(match known(session, oid)? {
+    let Some(known) = known(session, oid) else {
+        return io_functions::by_oid(oid).map(|function| function.name.to_owned());
+    };
+    Some(match known {
         Known::Own(def) => {
             let name = quote_ident(&def.name);
             match session.is_visible_function(oid) {
@@ -103,12 +107,11 @@ pub(super) fn name(session: &SystemSession, oid: u32) -> Option<String> {
 
 /// What `regprocedure` writes: the arguments' types, too.
 pub(super) fn procedure(session: &SystemSession, oid: u32) -> Option<String> {
-    let types: Vec<String> = match known(session, oid)? {
-        Known::Own(def) => def.types().map(|of| type_shown(session, of)).collect(),
-        Known::BuiltIn(function) => {
-            let types = function.arguments.iter();
-            types.map(|of| format_type(*of, -1)).collect()
-        }
+    let shown = |types: &[u32]| types.iter().map(|of| format_type(*of, -1)).collect();
+    let types: Vec<String> = match known(session, oid) {
+        Some(Known::Own(def)) => def.types().map(|of| type_shown(session, of)).collect(),
+        Some(Known::BuiltIn(function)) => shown(function.arguments),
+        None => shown(&io_functions::by_oid(oid)?.arguments),
     };
     Some(format!("{}({})", name(session, oid)?, types.join(",")))
 }
@@ -122,7 +125,7 @@ pub(super) fn number(session: &SystemSession, text: &str, typed: bool) -> Result
     if !typed {
         let found = session.functions_by_name(text);
         return match found.as_slice() {
-            [] => Ok(None),
+            [] => Ok(io_functions::named(text).map(|function| function.oid)),
             [one] => Ok(Some(*one)),
             _ => {
                 let message = format!("more than one function named \"{text}\"");
@@ -148,11 +151,13 @@ pub(super) fn number(session: &SystemSession, text: &str, typed: bool) -> Result
         })
         .collect::<Result<_>>()?;
     let mut found = session.functions_by_name(name).into_iter();
-    Ok(found.find(|oid| match known(session, *oid) {
+    let found = found.find(|oid| match known(session, *oid) {
         Some(Known::Own(def)) => def.types().eq(types.iter().copied()),
         Some(Known::BuiltIn(function)) => function.arguments.iter().eq(types.iter()),
         None => false,
-    }))
+    });
+    let io = || io_functions::named(name).filter(|function| function.arguments == types);
+    Ok(found.or_else(|| io().map(|function| function.oid)))
 }
 
 /// What a function gives by names: the columns of its rows, or its only OUT argument.

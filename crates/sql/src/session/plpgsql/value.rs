@@ -8,7 +8,7 @@ use thermocline_query::datum::Datum;
 use thermocline_query::evaluate::{Evaluator, NoRow};
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{Column, Expr};
-use thermocline_query::types::domain::is_domain;
+use thermocline_query::types::domain::{base, base_of, is_domain};
 use thermocline_query::types::{self, ids};
 use thermocline_values::value::Value;
 
@@ -243,6 +243,15 @@ impl Machine<'_> {
         if typed.oid == ids::UNKNOWN {
             // A literal in a row that is nobody's.
             typed.oid = ids::TEXT;
+        }
+        if is_domain(oid) && base(typed.oid) != base(oid) {
+            // As what it is a domain of first: that may go through the text.
+            let below = base_of(oid, modifier);
+            typed = Typed {
+                value: self.cast(typed, below)?,
+                oid: below.0,
+                modifier: below.1,
+            };
         }
         let same = typed.oid == oid && (modifier < 0 || modifier == typed.modifier);
         if same && !is_domain(oid) || typed.value.is_null() && !is_domain(oid) {
