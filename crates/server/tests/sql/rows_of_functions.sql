@@ -16,7 +16,7 @@ select two_sql(3);
 select (two_sql(4)).p;
 select g, (two_sql(g)).* from generate_series(1, 2) g;
 create function one_table(n int) returns table (val int) language sql as 'select n union all select n + 1';
-select * from one_table(1);
+select * from one_table(1) order by 1;
 select val from one_table(1) t order by val;
 select t.val + 1 as more from one_table(2) as t order by 1;
 select x from one_table(2) as t(x) order by x;

@@ -162,8 +162,7 @@ pub(super) async fn lock(
         Ok(ControlFlow::Continue(()))
     };
     scan_rows(source, context, evaluation, false, find).await?;
-    let found: Vec<RowId> = candidates.in_order().collect();
-    drop(candidates);
+    let found = candidates.in_order();
     let table = &source.table;
     let wanted = read.wanted();
     each_locked(

@@ -32,7 +32,9 @@ pub(super) struct Locking<'p> {
 pub(super) struct Candidates<'p> {
     /// In this order they are locked; in any if it is empty.
     sort: &'p [SortKey],
-    rows: Vec<(Vec<Value>, RowId)>,
+    rows: Vec<RowId>,
+    /// What each is ordered by, if they are.
+    keys: Vec<Vec<Value>>,
     bytes: usize,
 }
 
@@ -68,18 +70,26 @@ impl Candidates<'_> {
             };
             keys.push(value);
         }
-        self.bytes += kept_bytes(&keys) + size_of::<RowId>();
-        self.rows.push((keys, row));
+        self.bytes += size_of::<RowId>();
+        self.rows.push(row);
+        if !keys.is_empty() {
+            self.bytes += kept_bytes(&keys);
+            self.keys.push(keys);
+        }
         Ok(())
     }
 
     /// Their numbers, in the order in which they are to be locked.
-    pub(super) fn in_order(&mut self) -> impl Iterator<Item = RowId> {
-        let sort = self.sort;
-        if !sort.is_empty() {
-            self.rows.sort_by(|(a, _), (b, _)| compare(sort, a, b));
+    pub(super) fn in_order(self) -> Vec<RowId> {
+        let Self {
+            sort, rows, keys, ..
+        } = self;
+        if sort.is_empty() {
+            return rows;
         }
-        self.rows.iter().map(|(_, row)| *row)
+        let mut ordered: Vec<_> = keys.into_iter().zip(rows).collect();
+        ordered.sort_by(|(a, _), (b, _)| compare(sort, a, b));
+        ordered.into_iter().map(|(_, row)| row).collect()
     }
 }
 
@@ -107,6 +117,7 @@ impl<'p> Locking<'p> {
                 false => &[],
             },
             rows: Vec::new(),
+            keys: Vec::new(),
             bytes: 0,
         }
     }
@@ -150,7 +161,7 @@ impl<'p> Locking<'p> {
                 candidate,
             )?;
             let seen = candidates.len();
-            for row in candidates.in_order().skip(tried) {
+            for row in candidates.in_order().into_iter().skip(tried) {
                 if left == 0 {
                     return Ok(());
                 }

@@ -69,11 +69,14 @@ pub(super) async fn select(
     let mark = rows.mark();
     let mut found = Vec::new();
     let keys = &lookup.keys;
+    // Who may not leave the short path goes over the rows of a snapshot, unless the order of an
+    // index says which rows count.
+    let is_of_all = plan.limit.is_none() && plan.offset.is_none();
+    let scans_instead = !plan.numbered && (matches!(keys, Keys::Scan) || is_of_all);
     // What a volatile function does is done once.
     let may_leave = !matches!(keys, Keys::Point(_))
         && match plan.lock {
-            // Who may not leave the short path goes over the rows of a snapshot.
-            None => context.may_leave || matches!(keys, Keys::Scan),
+            None => context.may_leave || scans_instead,
             // Locks go on in parts; the order of an index would be lost.
             Some(_) => matches!(source.path, Path::Scan),
         }
