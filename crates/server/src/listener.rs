@@ -5,14 +5,16 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use socket2::{Domain, SockAddr, Socket as Socket2, Type};
 use thermocline_sql::error::SqlError;
 use thermocline_sql::{Engine, Session, messages};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::anteroom::{Anteroom, Leaves, Place};
@@ -32,6 +34,8 @@ use crate::tls::Tls;
 
 /// How long to wait before accepting again when the machine has no socket left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Clients that may wait in the kernel's queue; the system may know a lower limit.
+const BACKLOG: u32 = 4096;
 /// How long sessions have to end when they must.
 const END_GRACE: Duration = Duration::from_secs(4);
 
@@ -61,12 +65,12 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on, e.g. `AddrInUse`.
     pub async fn bind(config: Config) -> io::Result<Self> {
-        let listener = TcpListener::bind(config.listen).await?;
+        let listener = listen(config.listen)?;
         let unix = match &config.unix_socket_directory {
             Some(directory) => {
                 let port = listener.local_addr()?.port();
                 let name = format!(".s.PGSQL.{port}");
-                Some(UnixListener::bind(directory.join(name))?)
+                Some(listen_local(&directory.join(name))?)
             }
             None => None,
         };
@@ -166,6 +170,26 @@ impl Server {
             }
         }
     }
+}
+
+/// Listens on an address; many may wait to be accepted.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// The same on a Unix socket.
+fn listen_local(path: &Path) -> io::Result<UnixListener> {
+    let socket = Socket2::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(BACKLOG.cast_signed())?;
+    socket.set_nonblocking(true)?;
+    UnixListener::from_std(socket.into())
 }
 
 /// The next client, wherever it comes from.
