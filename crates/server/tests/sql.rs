@@ -1,11 +1,9 @@
-//! The SQL of the product, statement by statement: in sql/basics.sql, foreign keys in
-//! sql/foreign_keys.sql, generated columns in sql/generated.sql, MERGE in sql/merge.sql, triggers in
-//! sql/triggers.sql, partitions in sql/partitions.sql, procedures in sql/procedures.sql, what functions give as rows in sql/rows_of_functions.sql, bodies
-//! of SQL in sql/sql_bodies.sql. What benchmark
-//! kits send is in sql/benchmarks.sql, what drivers ask of types in sql/drivers.sql, and what psql shows of objects in sql/describe.sql. psql runs them against the server and must print what it prints against
-//! PostgreSQL 15 (sql/….out; how to record it stands at the head of the scripts). Where there is
-//! no psql the basic statements still run, through a driver, and each must succeed or fail as
-//! recorded.
+//! The SQL of the product, statement by statement: in sql/basics.sql, and by subject in the scripts
+//! beside it. What benchmark kits send is in sql/benchmarks.sql, what drivers ask of types in
+//! sql/drivers.sql, what psql shows of objects in sql/describe.sql. psql runs them against the server
+//! and must print what it prints against PostgreSQL 15 (sql/….out; how to record it stands at the
+//! head of the scripts). Where there is no psql the basic statements still run, through a driver,
+//! and each must succeed or fail as recorded.
 
 #[path = "support/postgres.rs"]
 mod postgres;

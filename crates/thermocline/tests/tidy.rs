@@ -102,7 +102,14 @@ const DEPENDENCIES: [(&str, &[&str]); 4] = [
     ("values", &["proptest", "serde"]),
     (
         "storage",
-        &["crc32c", "libc", "parking_lot", "serde", "xxhash-rust"],
+        &[
+            "crc32c",
+            "libc",
+            "lz4_flex",
+            "parking_lot",
+            "serde",
+            "xxhash-rust",
+        ],
     ),
     (
         "engine",

@@ -1,7 +1,7 @@
 //! Compressed blocks: their records lie in frames, each compressed for itself.
 //!
 //! A frame begins with a sector, and nearly all take no more than that one. A device gives no less
-//! at a time, so a row costs the reads that it costs in a block of records, and a sector brings
+//! at a time. So a row costs the reads that it costs in a block of records, and a sector has
 //! as many rows as fit into it. The block's header is that of any block, with a magic number of its
 //! own. What follows, little-endian:
 //!

@@ -1,7 +1,7 @@
 //! The views of the SQL standard that people and tools read.
 
 use thermocline_engine::authority::Object;
-use thermocline_engine::catalog::Identity;
+use thermocline_engine::catalog::{Identity, Table};
 use thermocline_engine::{CHECK_OPTION, SequenceDef, TypeDef, TypeKind, ViewDef};
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
@@ -582,31 +582,26 @@ fn constraint_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
         ],
     );
     let mut rows = Vec::new();
+    let mut add = |table: &Table, column: usize, (schema, constraint): (&str, &str)| {
+        rows.push(filler.row([
+            database(session),
+            Datum::text(&table.schema),
+            Datum::text(&table.name),
+            Datum::text(&table.columns[column].name),
+            database(session),
+            Datum::text(schema),
+            Datum::text(constraint),
+        ]));
+    };
     for table in session.catalog.tables.values() {
         for index in table.indexes.iter().filter(|index| index.constraint) {
             for &column in &index.columns {
-                rows.push(filler.row([
-                    database(session),
-                    Datum::text(&table.schema),
-                    Datum::text(&table.name),
-                    Datum::text(&table.columns[column].name),
-                    database(session),
-                    Datum::text(&table.schema),
-                    Datum::text(&index.name),
-                ]));
+                add(table, column, (&table.schema, &index.name));
             }
         }
         for check in &table.checks {
             for column in columns_of(&check.expression, table).unwrap_or_default() {
-                rows.push(filler.row([
-                    database(session),
-                    Datum::text(&table.schema),
-                    Datum::text(&table.name),
-                    Datum::text(&table.columns[column].name),
-                    database(session),
-                    Datum::text(&table.schema),
-                    Datum::text(&check.name),
-                ]));
+                add(table, column, (&table.schema, &check.name));
             }
         }
         for key in &table.foreign_keys {
@@ -614,15 +609,7 @@ fn constraint_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 continue;
             };
             for &column in &key.referenced {
-                rows.push(filler.row([
-                    database(session),
-                    Datum::text(&parent.schema),
-                    Datum::text(&parent.name),
-                    Datum::text(&parent.columns[column].name),
-                    database(session),
-                    Datum::text(&table.schema),
-                    Datum::text(&key.name),
-                ]));
+                add(parent, column, (&table.schema, &key.name));
             }
         }
     }

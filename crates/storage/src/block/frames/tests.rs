@@ -1,5 +1,5 @@
 //! Compressed blocks come back as they were built, from the whole or from a record's own
-//! sectors; no flipped bit goes unnoticed, and a sector never stands for more than it may.
+//! sectors. No flipped bit goes unnoticed. A sector never stands for more than it may.
 
 use proptest::prelude::*;
 
