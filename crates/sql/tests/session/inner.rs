@@ -218,12 +218,12 @@ fn the_first_of_an_order_are_locked_and_no_others() {
         let case = format!("{rows} rows, {isolation}");
         assert_eq!(
             first.rows(&format!("{take} for update")),
-            [best.clone()],
+            [best.as_str()],
             "{case}"
         );
         assert_eq!(
             other.rows(&format!("{take} offset 1 for update skip locked")),
-            [third.clone()],
+            [third.as_str()],
             "{case}"
         );
         let free = "select id from work for update skip locked";
