@@ -23,8 +23,9 @@ use crate::schema::Shape;
 use crate::session::{Pending, client};
 use crate::statement::View;
 
-/// Turns without anybody able to go on, after which nobody ever will be.
-const IDLE_TURNS_MAX: usize = 2000;
+/// Turns without anybody able to go on, after which nobody ever will be: of about a millisecond
+/// each, and who waits for memory gives up after five seconds.
+const IDLE_TURNS_MAX: usize = 8000;
 /// Turns of a hundred that bring a partition while some are to come after a start.
 const LOADS_PERCENT: usize = 4;
 /// Steps inside of steps.
