@@ -277,6 +277,10 @@ impl FrameBuilder {
         assert!(id != 0, "block ids begin at 1");
         self.close();
         let device_bytes = self.device_bytes();
+        if self.records == 0 {
+            // What an earlier block left there is no frame of this one.
+            self.buffer[..device_bytes].fill(0);
+        }
         let mut sector = 0;
         while sector < self.sector {
             let begin = begin_of(sector);
@@ -472,6 +476,9 @@ pub(super) fn each_record(
     }))?;
     if crc32c::crc32c(&block[BLOCK_HEADER_BYTES..]) != header.payload_crc {
         return Err(fail(BlockFault::PayloadChecksum));
+    }
+    if header.records == 0 {
+        return Ok(());
     }
     let mut frame = Frame::default();
     let (mut sector, mut records) = (0, 0);

@@ -158,3 +158,12 @@ fn a_record_of_more_than_a_mebibyte_fits_a_block_of_its_own() {
     let record = fetch(&mut frame, &block, 1, pushed[0].0, pushed[0].1).unwrap();
     assert_eq!((record.row, record.payload), (7, &payload[..]));
 }
+
+#[test]
+fn a_block_without_records_has_nothing_of_the_one_before() {
+    let (block, _) = build(1024, &[], 7);
+    assert_eq!(
+        each_record(&block, 7, |_| ()).map(|header| header.records),
+        Ok(0)
+    );
+}
