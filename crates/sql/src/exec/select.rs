@@ -69,10 +69,15 @@ pub(super) async fn select(
     let mark = rows.mark();
     let mut found = Vec::new();
     let keys = &lookup.keys;
-    // Who may not leave the short path goes over the rows of a snapshot, unless the order of an
-    // index says which rows count.
-    let is_of_all = plan.limit.is_none() && plan.offset.is_none();
-    let scans_instead = !plan.numbered && (matches!(keys, Keys::Scan) || is_of_all);
+    // Who may not leave the short path goes over the rows of a snapshot: not where the order of an
+    // index says which rows count, nor where it leads to a part of a large table.
+    let is_of_all = || {
+        plan.limit.is_none()
+            && plan.offset.is_none()
+            && (!source.is_bounded() || context.db.row_estimate(&source.table) <= SMALL_TABLE_ROWS)
+    };
+    let scans_instead =
+        !context.may_leave && !plan.numbered && (matches!(keys, Keys::Scan) || is_of_all());
     // What a volatile function does is done once.
     let may_leave = !matches!(keys, Keys::Point(_))
         && match plan.lock {
