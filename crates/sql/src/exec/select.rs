@@ -74,7 +74,7 @@ pub(super) async fn select(
     let is_of_all = || {
         plan.limit.is_none()
             && plan.offset.is_none()
-            && (!source.is_bounded() || context.db.row_estimate(&source.table) <= SMALL_TABLE_ROWS)
+            && context.db.row_estimate(&source.table) <= SMALL_TABLE_ROWS
     };
     let scans_instead =
         !context.may_leave && !plan.numbered && (matches!(keys, Keys::Scan) || is_of_all());
