@@ -98,6 +98,12 @@ impl AlignedBuffer {
         }
     }
 
+    /// Frees what this thread keeps: whoever wants the same again begins with none. A device that leaves
+    /// a buffer as it was otherwise shows what an earlier database of the thread has read.
+    pub fn free_kept() {
+        let _ = KEPT.try_with(|kept| kept.borrow_mut().clear());
+    }
+
     /// Makes all bytes zero; a large buffer's memory goes back to the system until it is
     /// written to again.
     pub fn forget(&mut self) {
@@ -210,6 +216,8 @@ mod tests {
         }
         AlignedBuffer::new_zeroed(2 * KEPT_BYTES_MAX).keep();
         assert_eq!(KEPT.with(|kept| kept.borrow().len()), KEPT_MAX);
+        AlignedBuffer::free_kept();
+        assert_eq!(KEPT.with(|kept| kept.borrow().len()), 0);
     }
 
     #[test]

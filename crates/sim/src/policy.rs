@@ -37,7 +37,7 @@ pub fn of_server(chance: &mut Chance) -> Policy {
         merge: merge(chance),
         merge_unit: chance.pick(&[MergeUnit::Tuple, MergeUnit::Tuple, MergeUnit::Block]),
         block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),
-        compression: Compression::None,
+        compression: chance.pick(&[Compression::None, Compression::None, Compression::Lz4]),
         compaction: chance.pick(&[
             Compaction::Background,
             Compaction::Background,
@@ -67,6 +67,7 @@ pub fn of_table(chance: &mut Chance) -> BTreeMap<String, String> {
         ("merge", policy.merge.to_string()),
         ("merge_unit", policy.merge_unit.to_string()),
         ("block_size", size.to_string()),
+        ("compression", policy.compression.to_string()),
         ("compaction", policy.compaction.to_string()),
         ("fill_factor", policy.fill_factor.to_string()),
         ("policy", chance.pick(&["generic", "paper"]).to_owned()),
