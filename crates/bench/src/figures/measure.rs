@@ -491,7 +491,10 @@ fn note_trial(outcome: &mut Outcome, trial: &Trial) {
     );
     put("blocks_per_s", blocks as f64 / seconds);
     // Where nothing was evicted the time between two evictions is not less than all of it.
-    put("eviction_interval_s", seconds / (blocks as f64).max(1.0));
+    if let Some(evictions) = trial.evictions {
+        let thousands = evictions as f64 / 1000.0;
+        put("eviction_interval_s", seconds / thousands.max(1.0));
+    }
     let counted = [
         ("misses_per_op", trial.misses),
         ("evictions_per_op", trial.evictions),

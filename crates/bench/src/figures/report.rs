@@ -1,6 +1,6 @@
 //! What is written of the figures: a page, and a CSV beside each drawing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::data::{Data, Value};
@@ -245,6 +245,29 @@ fn distinct(words: impl Iterator<Item = String>) -> String {
     words.into_iter().collect::<Vec<_>>().join(", ")
 }
 
+/// Descriptions of devices in few words: emulated kinds by what they are over, paths left out.
+fn kinds(descriptions: impl Iterator<Item = String>) -> String {
+    let mut by_below: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for text in descriptions {
+        let text = text.trim_start_matches("blocks on ");
+        let (kind, below) = text.split_once(" over ").unwrap_or((text, ""));
+        let below = match below.find(" (") {
+            Some(at) => format!("files{}", &below[at..]),
+            None => below.to_owned(),
+        };
+        let kinds = by_below.entry(below).or_default();
+        let _ = kinds.insert(kind.trim_start_matches("emulated ").to_owned());
+    }
+    let words = by_below.into_iter().map(|(below, kinds)| {
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+        match below.is_empty() {
+            true => kinds,
+            false => format!("emulated {kinds} over {below}"),
+        }
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
 /// The page of these figures.
 pub(super) fn parts<'a>(
     drawn: &[Drawn<'_>],
@@ -299,7 +322,8 @@ pub(super) fn parts<'a>(
                 two("cores", machine.cores.map_or_else(unknown, |cores| cores.to_string())),
                 two("memory", machine.memory_bytes.map_or_else(unknown, size::display)),
                 two("kernel", machine.kernel.unwrap_or_else(unknown)),
-                two("devices", distinct(devices)),
+                two("devices", kinds(devices)),
+                two("memory_limit", scale.words_of_limit()),
                 two("date", distinct(days)),
                 two("commit", distinct(commits)),
                 two("trials", scale.trials.to_string()),

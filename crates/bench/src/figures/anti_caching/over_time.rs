@@ -4,7 +4,7 @@ use crate::figures::data::Data;
 use crate::figures::figure::{Claim, Figure, Form, Panel, Point, Series, Verdict};
 use crate::figures::outcome::OPS;
 use crate::figures::scale::Scale;
-use crate::figures::setting::{Choices, Medium, OnDatabase, What, Work};
+use crate::figures::setting::{Choices, Medium, OnDatabase, What};
 use crate::ycsb_core::Mix;
 
 const TPCC: &str = "a TPC-C";
@@ -18,9 +18,12 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
     theirs: "60 s of TPC-C, and of YCSB, read-heavy, data twice the memory, Zipf 1.0; one disk",
     ours: |scale| {
         format!(
-            "{} s each; {}; TPC-C with one warehouse, only HISTORY, ORDERS and ORDER_LINE evictable",
+            "{} s each; {}; TPC-C with one warehouse, {} of memory for it, only HISTORY, ORDERS and \
+             ORDER_LINE evictable, {} s before in which the device takes no time",
             scale.long_s,
-            scale.words_004(2)
+            scale.words_004(2),
+            crate::size::display(scale.tpcc_memory(scale.long_s)),
+            scale.settling_s
         )
     },
     panels,
@@ -29,31 +32,26 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
 };
 
 fn panels(scale: &Scale) -> Vec<Panel> {
-    let panel = |title: &str, work: Work, memory_bytes: u64| {
-        let on = scale.database(Medium::Hdd, work, Choices::generic());
-        let what = What::Database(Box::new(OnDatabase {
-            seconds: scale.long_s,
-            memory_bytes,
-            ..on
-        }));
-        Panel {
-            title: title.into(),
-            x: "seconds (emulated HDD)",
-            y: "transactions/s",
-            form: Form::Seconds,
-            log: false,
-            series: vec![Series::new(SERIES, vec![Point::new("run", what, OPS)])],
-        }
+    let panel = |title: &str, on: OnDatabase| Panel {
+        title: title.into(),
+        x: "seconds (emulated HDD)",
+        y: "transactions/s",
+        form: Form::Seconds,
+        log: false,
+        series: vec![Series::new(
+            SERIES,
+            vec![Point::new("run", What::Database(Box::new(on)), OPS)],
+        )],
     };
-    let tpcc = Work::Tpcc {
-        warehouses: 1,
-        customers: 3000,
-        items: 100_000,
-    };
+    let (medium, seconds) = (Medium::Hdd, scale.long_s);
+    let ycsb = scale.database(
+        medium,
+        scale.ycsb(Mix::ReadHeavy, 2, 1.0),
+        Choices::generic(),
+    );
     vec![
-        // What does not leave memory comes on top.
-        panel(TPCC, tpcc, scale.memory_bytes + (64 << 20)),
-        panel(YCSB, scale.ycsb(Mix::ReadHeavy, 2, 1.0), scale.memory_bytes),
+        panel(TPCC, scale.tpcc(medium, Choices::generic(), 3000, seconds)),
+        panel(YCSB, OnDatabase { seconds, ..ycsb }),
     ]
 }
 

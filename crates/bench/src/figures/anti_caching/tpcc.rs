@@ -4,7 +4,7 @@ use crate::figures::data::Measure;
 use crate::figures::figure::{Claim, Figure, Form, Panel, Point, Series, Verdict};
 use crate::figures::outcome::OPS;
 use crate::figures::scale::Scale;
-use crate::figures::setting::{Choices, Medium, OnDatabase, What, Work};
+use crate::figures::setting::{Choices, Medium, OnDatabase, What};
 
 const PANEL: &str = "TPC-C";
 const ALRU: &str = "aLRU";
@@ -12,8 +12,6 @@ const OURS: &str = "ours";
 const MEMORY: &str = "all in memory";
 /// Orders at the beginning, as thousands of customers of a district.
 const CUSTOMERS: [i32; 3] = [1000, 2000, 3000];
-/// A warehouse without orders, and what grows beside.
-const FIXED_BYTES: u64 = 112 << 20;
 
 pub(in crate::figures) const FIGURE: Figure = Figure {
     name: "004.7",
@@ -24,9 +22,10 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
              beside MySQL alone and with memcached",
     ours: |scale| {
         format!(
-            "one warehouse, {} of memory, 1000 to 3000 customers and orders a district at the beginning, the rest \
-             grows while it runs; on an emulated HDD, {} s",
-            crate::size::display(FIXED_BYTES),
+            "one warehouse, {} of memory for it, 1000 to 3000 customers and orders a district at the beginning, the \
+             rest grows while it runs; on an emulated HDD, which takes no time in the first {} s; measured {} s",
+            crate::size::display(scale.tpcc_memory(scale.seconds)),
+            scale.settling_s,
             scale.seconds
         )
     },
@@ -41,15 +40,11 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
 fn panels(scale: &Scale) -> Vec<Panel> {
     let line = |name: &str, choices: Choices, fits: bool| {
         let points = CUSTOMERS.iter().map(|customers| {
-            let work = Work::Tpcc {
-                warehouses: 1,
-                customers: *customers,
-                items: 100_000,
-            };
-            let on = scale.database(Medium::Hdd, work, choices.clone());
+            let on = scale.tpcc(Medium::Hdd, choices.clone(), *customers, scale.seconds);
+            let memory_bytes = if fits { 1 << 30 } else { on.memory_bytes };
             let what = What::Database(Box::new(OnDatabase {
                 fits,
-                memory_bytes: if fits { 1 << 30 } else { FIXED_BYTES },
+                memory_bytes,
                 ..on
             }));
             Point::new(customers.to_string(), what, OPS)

@@ -30,7 +30,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
              as much as there is memory, that of Voter; {} s each",
             votes(scale),
             crate::size::display(memory_of_small_rows(scale)),
-            crate::size::display(tpcc_memory(scale)),
+            crate::size::display(scale.tpcc_memory(scale.seconds)),
             subscribers(scale),
             scale.seconds
         )
@@ -42,11 +42,6 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
         "Commits do not wait for the log, which is not on the emulated device.",
     ],
 };
-
-/// A warehouse has about 60 MB that do not leave memory.
-fn tpcc_memory(scale: &Scale) -> u64 {
-    scale.memory_bytes.max(64 << 20) + (64 << 20)
-}
 
 /// So many that with what belongs to them they fill memory, and the next ones have to leave.
 fn votes(scale: &Scale) -> u64 {
@@ -62,34 +57,27 @@ fn subscribers(scale: &Scale) -> i64 {
     (memory_of_small_rows(scale) / SUBSCRIBER_BYTES) as i64
 }
 
-fn works(scale: &Scale) -> [(Work, u64); 3] {
-    let tpcc = Work::Tpcc {
-        warehouses: 1,
-        customers: 3000,
-        items: 100_000,
-    };
-    let tatp = Work::Tatp {
-        subscribers: subscribers(scale),
-    };
-    [
-        (
-            Work::Voter {
-                votes: votes(scale),
-            },
-            memory_of_small_rows(scale),
-        ),
-        (tpcc, tpcc_memory(scale)),
-        (tatp, memory_of_small_rows(scale)),
-    ]
-}
-
 fn panels(scale: &Scale) -> Vec<Panel> {
-    let of_work = |(number, (work, memory_bytes)): (usize, (Work, u64))| {
+    let small_rows = |medium, work, choices| OnDatabase {
+        memory_bytes: Scale::limit(memory_of_small_rows(scale)),
+        ..scale.database(medium, work, choices)
+    };
+    let of_work = |number: usize, medium, choices| match number {
+        0 => {
+            let votes = votes(scale);
+            small_rows(medium, Work::Voter { votes }, choices)
+        }
+        1 => scale.tpcc(medium, choices, 3000, scale.seconds),
+        _ => {
+            let subscribers = subscribers(scale);
+            small_rows(medium, Work::Tatp { subscribers }, choices)
+        }
+    };
+    let panel = |number: usize| {
         let series = |name: &str, choices: &dyn Fn(Medium) -> Choices| {
             let points = Medium::COLD.into_iter().map(|medium| {
-                let on = scale.database(medium, work.clone(), choices(medium));
-                let what = What::Database(Box::new(OnDatabase { memory_bytes, ..on }));
-                Point::new(medium.name(), what, OPS)
+                let on = of_work(number, medium, choices(medium));
+                Point::new(medium.name(), What::Database(Box::new(on)), OPS)
             });
             Series::new(name, points.collect())
         };
@@ -106,7 +94,7 @@ fn panels(scale: &Scale) -> Vec<Panel> {
             ],
         }
     };
-    works(scale).into_iter().enumerate().map(of_work).collect()
+    (0..NAMES.len()).map(panel).collect()
 }
 
 /// The best by the default for each device, as words, and whether each reaches a share of it.
