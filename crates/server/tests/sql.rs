@@ -22,7 +22,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 12] = [
+const SCRIPTS: [(&str, &str, &str); 13] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
@@ -63,6 +63,11 @@ const SCRIPTS: [(&str, &str, &str); 12] = [
         include_str!("sql/rows_of_functions.sql"),
         include_str!("sql/rows_of_functions.out"),
         "rows_of_functions",
+    ),
+    (
+        include_str!("sql/functions_over_rows.sql"),
+        include_str!("sql/functions_over_rows.out"),
+        "functions_over_rows",
     ),
     (
         include_str!("sql/sql_bodies.sql"),

@@ -12,6 +12,7 @@ use crate::styles::Styles;
 
 mod beginning;
 mod custom;
+mod held;
 mod looks;
 mod memory;
 mod path;

@@ -49,7 +49,7 @@ const FLOORS: [(&str, &[&str]); 11] = [
     ("values", &[]),
     ("storage", &["device", "values"]),
     ("engine", &["device", "values", "storage"]),
-    ("query", &[]),
+    ("query", &["values"]),
     ("analytical", &["query"]),
     (
         "sql",

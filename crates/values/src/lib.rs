@@ -9,6 +9,7 @@ pub mod binary_format;
 pub mod cast;
 pub mod compare;
 pub mod datetime;
+pub mod hash;
 pub mod numeric;
 pub mod other_type;
 #[cfg(any(test, feature = "samples"))]

@@ -34,6 +34,15 @@ pub enum CommentOn {
     Database,
     /// A type, by its number.
     Type(u32),
+    /// A function or a procedure, by its object id.
+    Function(u32),
+    /// A trigger of a table.
+    Trigger {
+        /// The table's object id.
+        table: u32,
+        /// The trigger's name.
+        name: String,
+    },
 }
 
 /// Comments by what they are on.

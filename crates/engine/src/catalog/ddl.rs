@@ -354,6 +354,8 @@ mod tests {
             language: Default::default(),
             out: None,
             procedure: None,
+            definer: false,
+            settings: Vec::new(),
         }
     }
 

@@ -36,6 +36,12 @@ pub struct FunctionDef {
     /// It is a procedure: for each of its parameters, in order, `i`, `o` or `b` for both ways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub procedure: Option<String>,
+    /// It runs as its owner, whoever calls it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub definer: bool,
+    /// Settings that hold while it runs, each with its values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<(String, Vec<String>)>,
 }
 
 /// What a body is written in.
@@ -134,6 +140,11 @@ impl FunctionDef {
             64 + argument.name.as_ref().map_or(0, String::len) + default
         };
         let arguments = self.arguments.iter().chain(&self.columns).map(argument);
-        size_of::<Self>() + self.name.len() + self.body.len() + arguments.sum::<usize>()
+        let setting = |(name, values): &(String, Vec<String>)| {
+            64 + name.len() + values.iter().map(|value| 32 + value.len()).sum::<usize>()
+        };
+        let settings = self.settings.iter().map(setting).sum::<usize>();
+        let texts = self.name.len() + self.body.len() + settings;
+        size_of::<Self>() + texts + arguments.sum::<usize>()
     }
 }

@@ -139,7 +139,9 @@ impl CommentOn {
     /// What whoever comments locks.
     pub(crate) fn locked(&self, catalog: &Catalog) -> Commented {
         let oid = match self {
-            Self::Relation { oid, .. } | Self::Constraint { table: oid, .. } => *oid,
+            Self::Relation { oid, .. }
+            | Self::Constraint { table: oid, .. }
+            | Self::Trigger { table: oid, .. } => *oid,
             Self::Schema(oid) => {
                 let mut schemas = catalog.schemas.iter();
                 let named = schemas.find(|schema| schema.oid == *oid);
@@ -147,6 +149,12 @@ impl CommentOn {
                 return Commented::Object(named);
             }
             Self::Type(oid) => return Commented::Object(Some(LockedObject::Type(*oid))),
+            Self::Function(oid) => {
+                let function = catalog.functions.get(oid);
+                let named = function
+                    .map(|def| LockedObject::Function(def.schema.clone(), def.name.clone()));
+                return Commented::Object(named);
+            }
             Self::Role(_) | Self::Database => {
                 return Commented::Object(Some(LockedObject::Authority));
             }
@@ -203,6 +211,11 @@ fn is_commented(on: &CommentOn, catalog: &Catalog, is_index: impl Fn(&u32) -> bo
         CommentOn::Role(oid) => catalog.authority.roles.contains_key(oid),
         CommentOn::Database => true,
         CommentOn::Type(oid) => catalog.types.contains_key(oid),
+        CommentOn::Function(oid) => catalog.functions.contains_key(oid),
+        CommentOn::Trigger { table, name } => {
+            let table = catalog.tables.get(table);
+            table.is_some_and(|table| table.triggers.iter().any(|of| of.name == *name))
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The hash that deals rows out to partitions by HASH. It is PostgreSQL's, so that rows which
-//! `pg_dump` wrote of one partition belong there here, too: Bob Jenkins' `lookup3` with a seed, over
+//! `pg_dump` wrote of one partition belong there here, too: `thermocline_values::hash` with a seed, over
 //! each column, combined. Types that have another form here are hashed by their keys.
 
 use thermocline_storage::key::KeyShape;
 use thermocline_values::binary_format::write_binary;
+use thermocline_values::hash;
 use thermocline_values::numeric::long::LONG;
 use thermocline_values::types::DataType;
 use thermocline_values::value::ValueRef;
@@ -30,36 +31,31 @@ fn combined(one: u64, other: u64) -> u64 {
 
 fn value_hash(value: ValueRef<'_>, data_type: &DataType, shape: &KeyShape) -> u64 {
     match value {
-        ValueRef::Boolean(value) => word_hash(u32::from(value)),
-        ValueRef::SmallInt(value) => word_hash(i32::from(value).cast_unsigned()),
-        ValueRef::Integer(value) | ValueRef::Date(value) => word_hash(value.cast_unsigned()),
+        ValueRef::Boolean(value) => hash::word(SEED, u32::from(value)),
+        ValueRef::SmallInt(value) => hash::word(SEED, i32::from(value).cast_unsigned()),
+        ValueRef::Integer(value) | ValueRef::Date(value) => hash::word(SEED, value.cast_unsigned()),
         ValueRef::BigInt(value) | ValueRef::Timestamp(value) | ValueRef::TimestampTz(value) => {
-            long_hash(value)
+            hash::long(SEED, value)
         }
         ValueRef::Real(value) => double_hash(f64::from(value)),
         ValueRef::Double(value) => double_hash(value),
-        ValueRef::Text(text) => bytes_hash(text.as_bytes()),
-        ValueRef::Bytea(bytes) => bytes_hash(bytes),
-        ValueRef::Uuid(bytes) => bytes_hash(bytes.as_ref()),
+        ValueRef::Text(text) => hash::bytes(SEED, text.as_bytes()),
+        ValueRef::Bytea(bytes) => hash::bytes(SEED, bytes),
+        ValueRef::Uuid(bytes) => hash::bytes(SEED, bytes.as_ref()),
         ValueRef::Numeric(_) | ValueRef::Other(LONG, _) => numeric_hash(value, data_type),
         _ => {
             let mut key = Vec::with_capacity(32);
             shape.encode(&[value], &mut key);
-            bytes_hash(&key)
+            hash::bytes(SEED, &key)
         }
     }
-}
-
-fn long_hash(value: i64) -> u64 {
-    let (low, high) = (value as u32, (value >> 32) as u32);
-    word_hash(low ^ if value >= 0 { high } else { !high })
 }
 
 fn double_hash(value: f64) -> u64 {
     match value {
         0.0 => SEED,
-        _ if value.is_nan() => bytes_hash(&f64::NAN.to_le_bytes()),
-        _ => bytes_hash(&value.to_le_bytes()),
+        _ if value.is_nan() => hash::bytes(SEED, &f64::NAN.to_le_bytes()),
+        _ => hash::bytes(SEED, &value.to_le_bytes()),
     }
 }
 
@@ -88,83 +84,7 @@ fn numeric_hash(value: ValueRef<'_>, data_type: &DataType) -> u64 {
     let digits = digits[first..=last].iter();
     let bytes: Vec<u8> = digits.flat_map(|digit| digit.to_le_bytes()).collect();
     let weight = i64::from(weight.cast_signed()) - first as i64;
-    bytes_hash(&bytes) ^ weight.cast_unsigned()
-}
-
-/// The three words that are mixed.
-struct Mixed(u32, u32, u32);
-
-impl Mixed {
-    /// Of so many bytes.
-    fn seeded(length: u32) -> Self {
-        let start = 0x9e37_79b9_u32.wrapping_add(length).wrapping_add(3_923_095);
-        let mut mixed = Self(
-            start.wrapping_add((SEED >> 32) as u32),
-            start.wrapping_add(SEED as u32),
-            start,
-        );
-        mixed.mix();
-        mixed
-    }
-
-    fn mix(&mut self) {
-        fn step(x: &mut u32, y: &mut u32, z: u32, turn: u32) {
-            *x = x.wrapping_sub(*y) ^ y.rotate_left(turn);
-            *y = y.wrapping_add(z);
-        }
-        let Self(a, b, c) = self;
-        step(a, c, *b, 4);
-        step(b, a, *c, 6);
-        step(c, b, *a, 8);
-        step(a, c, *b, 16);
-        step(b, a, *c, 19);
-        step(c, b, *a, 4);
-    }
-
-    fn finish(self) -> u64 {
-        let Self(mut a, mut b, mut c) = self;
-        let step = |x: &mut u32, y: u32, turn: u32| {
-            *x = (*x ^ y).wrapping_sub(y.rotate_left(turn));
-        };
-        step(&mut c, b, 14);
-        step(&mut a, c, 11);
-        step(&mut b, a, 25);
-        step(&mut c, b, 16);
-        step(&mut a, c, 4);
-        step(&mut b, a, 14);
-        step(&mut c, b, 24);
-        u64::from(b) << 32 | u64::from(c)
-    }
-}
-
-/// `hash_bytes_uint32_extended`
-fn word_hash(word: u32) -> u64 {
-    let mut mixed = Mixed::seeded(4);
-    mixed.0 = mixed.0.wrapping_add(word);
-    mixed.finish()
-}
-
-/// `hash_bytes_extended`
-fn bytes_hash(bytes: &[u8]) -> u64 {
-    let mut mixed = Mixed::seeded(bytes.len() as u32);
-    let word = |bytes: &[u8]| {
-        let places = bytes.iter().zip([0, 8, 16, 24]);
-        places.fold(0, |word, (byte, place)| word | u32::from(*byte) << place)
-    };
-    let mut blocks = bytes.chunks_exact(12);
-    for block in &mut blocks {
-        mixed.0 = mixed.0.wrapping_add(word(&block[..4]));
-        mixed.1 = mixed.1.wrapping_add(word(&block[4..8]));
-        mixed.2 = mixed.2.wrapping_add(word(&block[8..]));
-        mixed.mix();
-    }
-    let rest = blocks.remainder();
-    let part = |from: usize, to: usize| word(&rest[from.min(rest.len())..to.min(rest.len())]);
-    mixed.0 = mixed.0.wrapping_add(part(0, 4));
-    mixed.1 = mixed.1.wrapping_add(part(4, 8));
-    // The lowest byte of the third word is the length's.
-    mixed.2 = mixed.2.wrapping_add(part(8, 12) << 8);
-    mixed.finish()
+    hash::bytes(SEED, &bytes) ^ weight.cast_unsigned()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Calls of functions that are no queries (PL/pgSQL, several statements of SQL). The session makes them before the statement
 //! runs, and what they give are parameters of it, behind its own: a value, or an array for each
 //! column of the rows. So a call may stand only where PostgreSQL makes it once, whatever the rows
-//! and the conditions are.
+//! and the conditions are; or once for each row of a query (`calls_over.rs`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::calls_over::{CallsOver, over_rows};
 use super::scope::Clause;
 use super::sql_function::Given as InFrom;
 use super::{Analyzer, SqlFunction};
@@ -48,12 +49,12 @@ pub(super) struct CallsBefore {
     pub(super) types: Vec<u32>,
 }
 
-/// 0A000 for a call where it might be made several times, or not at all.
+/// 0A000 for a call where it might be made several times for a row, or not at all.
 #[cold]
 fn misplaced(name: &str, location: i32) -> QueryError {
     QueryError::unsupported(
         format!("a function that is no query cannot be called in such a place: {name}"),
-        "Call it in the select list of a query without FROM, or alone in FROM, and use what it gives in the next statement.",
+        "Call it in the select list or in a condition of the outermost query, without groups and without CASE around it, or alone in FROM.",
     )
     .at(location)
 }
@@ -76,11 +77,11 @@ impl Analyzer<'_> {
             .at(location));
         }
         let is_alone = self.calls.are_taken && self.bodies.is_empty() && self.levels.len() == 1;
-        if !is_alone || !arguments.iter().all(is_before_rows) {
+        if !is_alone {
             return Err(misplaced(name, location));
         }
         let in_from = self.level().clause == Clause::FromFunction;
-        if in_from && self.given.is_some() {
+        if in_from && (self.given.is_some() || !arguments.iter().all(is_before_rows)) {
             return Err(misplaced(name, location));
         }
         if function.returns_set && !in_from {
@@ -183,27 +184,36 @@ impl Analyzer<'_> {
         Ok((calls, columns))
     }
 
-    /// Gives the parameters of calls their numbers, behind the statement's own, and refuses calls
-    /// that PostgreSQL may make several times or not at all.
-    pub(super) fn settle_calls(&mut self, statement: &mut Statement) -> Result<Vec<CallBefore>> {
+    /// Gives the parameters of calls their numbers, behind the statement's own; or takes the calls out of
+    /// a query that is to make them for each row. Refuses calls that PostgreSQL may make several times or
+    /// not at all.
+    pub(super) fn settle_calls(
+        &mut self,
+        statement: &mut Statement,
+    ) -> Result<(Vec<CallBefore>, Option<CallsOver>)> {
         let own = self.parameters.len();
         let mut calls = std::mem::take(&mut self.calls.calls);
         if calls.is_empty() {
-            return Ok(calls);
+            return Ok((calls, None));
         }
         let mut seen = Seen::default();
         match statement {
             Statement::Query(query) => seen.query(query),
             Statement::Change(change) => seen.change(change),
         }
-        for call in &calls {
-            for argument in &call.arguments {
-                seen.expr(argument, true);
-            }
+        for argument in calls.iter().flat_map(|call| &call.arguments) {
+            seen.expr(argument, true);
+            seen.misplaced |= !is_before_rows(argument);
         }
         if seen.misplaced {
-            let call = &calls[0];
-            return Err(misplaced(&call.function.name, call.location));
+            let over = match statement {
+                Statement::Query(query) => over_rows(query, &calls, own),
+                Statement::Change(_) => None,
+            };
+            let refused = || misplaced(&calls[0].function.name, calls[0].location);
+            return over
+                .map(|over| (Vec::new(), Some(over)))
+                .ok_or_else(refused);
         }
         let mut place = |expr: &mut Expr| placed(expr, own);
         match statement {
@@ -214,7 +224,7 @@ impl Analyzer<'_> {
             call.arguments.iter_mut().for_each(&mut place);
         }
         self.parameters.append(&mut self.calls.types);
-        Ok(calls)
+        Ok((calls, None))
     }
 }
 
@@ -230,6 +240,14 @@ fn placed(expr: &mut Expr, own: usize) {
 /// Whether a parameter is what a call gives.
 pub(super) fn is_of_call(at: usize) -> bool {
     at >= FIRST
+}
+
+/// Which call gave what an expression is, if one did.
+pub(super) fn given_by(expr: &Expr) -> Option<usize> {
+    match expr.kind {
+        ExprKind::Parameter(at) => at.checked_sub(FIRST),
+        _ => None,
+    }
 }
 
 /// Whether an argument can be computed before there are rows.
@@ -248,8 +266,8 @@ fn is_before_rows(expr: &Expr) -> bool {
 
 /// What was seen of the parameters of calls.
 #[derive(Default)]
-struct Seen {
-    misplaced: bool,
+pub(super) struct Seen {
+    pub(super) misplaced: bool,
 }
 
 impl Seen {
@@ -301,7 +319,7 @@ impl Seen {
     }
 
     /// `may` says that the expression is computed exactly once.
-    fn expr(&mut self, expr: &Expr, may: bool) {
+    pub(super) fn expr(&mut self, expr: &Expr, may: bool) {
         match &expr.kind {
             ExprKind::Parameter(at) if *at >= FIRST => self.misplaced |= !may,
             ExprKind::And(all) | ExprKind::Or(all) | ExprKind::Coalesce(all) => {

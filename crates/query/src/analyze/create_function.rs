@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use pg_raw_parse::nodes::{
-    CreateFunctionStmt, DefElem, DropBehavior, FunctionParameter, ObjectType, ObjectWithArgs,
-    TypeName,
+    CreateFunctionStmt, DropBehavior, FunctionParameter, ObjectType, ObjectWithArgs, TypeName,
 };
 use pg_raw_parse::raw::FunctionParameterMode as Mode;
 use pg_raw_parse::{Node, deparse};
 
 use super::call_before::CallsBefore;
 use super::coerce::is_polymorphic;
+use super::function_attributes::Attributes;
 use super::sql_function::Bodies;
 use super::{Analyzer, Argument, Catalog, Language, SqlFunction};
 use crate::call::Plain;
@@ -63,7 +63,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     };
     let options = Options::of(create, text)?;
     if create.is_procedure {
-        may_be_procedure(&options)?;
+        may_be_procedure(&options.attributes)?;
     }
     let mut modes = String::new();
     let environment = Plain::default();
@@ -178,15 +178,20 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         true => result,
         false => ids::RECORD,
     };
+    let attributes = options.attributes;
+    let volatility = attributes.volatility.unwrap_or(Volatility::Volatile);
+    let definer = attributes.definer.unwrap_or(false);
+    let settings = attributes.of_settings(Vec::new());
     let language = match is_plpgsql {
         true => Language::PlPgSql,
-        false => Language::of_sql(&options.body, result, !columns.is_empty()),
+        false => Language::of_sql(&options.body, result, !columns.is_empty())
+            .around(definer || !settings.is_empty()),
     };
     let mut named = inputs.iter().chain([&result]);
     if language != Language::Sql && named.any(|oid| is_polymorphic(*oid)) {
         let what = match is_plpgsql {
             true => "functions of PL/pgSQL",
-            false => "functions of several statements",
+            false => "functions of several statements, or with settings or rights of their own,",
         };
         return Err(QueryError::unsupported(
             format!("{what} with polymorphic types are not supported"),
@@ -198,7 +203,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     Ok(CreateFunction {
         replace: create.replace,
         name,
-        volatility: options.volatility,
+        volatility,
         procedure: create.is_procedure.then_some(modes),
         function: SqlFunction {
             oid: 0,
@@ -207,11 +212,13 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             result,
             returns_set,
             columns,
-            strict: options.strict,
+            strict: attributes.strict.unwrap_or(false),
             body: Arc::from(options.body),
             language,
             out,
-            reads_only: options.volatility != Volatility::Volatile,
+            reads_only: volatility != Volatility::Volatile,
+            definer,
+            settings: settings.into(),
         },
     })
 }
@@ -226,8 +233,8 @@ fn is_trigger(name: &TypeName) -> bool {
 ///
 /// # Errors
 /// 42P13 for what only functions have.
-fn may_be_procedure(options: &Options) -> Result<()> {
-    match options.is_functions {
+pub(super) fn may_be_procedure(attributes: &Attributes) -> Result<()> {
+    match attributes.is_functions {
         false => Ok(()),
         true => Err(QueryError::new(
             "42P13",
@@ -334,7 +341,10 @@ pub fn drop_function(text: &str, catalog: &dyn Catalog) -> Result<DropFunction> 
     })
 }
 
-fn types_of(object: &ObjectWithArgs, analyzer: &Analyzer<'_>) -> Result<Option<Vec<u32>>> {
+pub(super) fn types_of(
+    object: &ObjectWithArgs,
+    analyzer: &Analyzer<'_>,
+) -> Result<Option<Vec<u32>>> {
     if object.args_unspecified {
         return Ok(None);
     }
@@ -347,7 +357,7 @@ fn types_of(object: &ObjectWithArgs, analyzer: &Analyzer<'_>) -> Result<Option<V
     Ok(Some(types))
 }
 
-fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a> {
+pub(super) fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a> {
     Analyzer {
         catalog,
         environment,
@@ -364,7 +374,7 @@ fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a
     }
 }
 
-fn names<'n>(nodes: impl Iterator<Item = Node<'n>>) -> Vec<String> {
+pub(super) fn names<'n>(nodes: impl Iterator<Item = Node<'n>>) -> Vec<String> {
     nodes.filter_map(Node::as_str).map(str::to_owned).collect()
 }
 
@@ -488,49 +498,25 @@ fn quoted(text: &str, quote: char, escapes: bool) -> usize {
 
 /// What stands behind the arguments and the result.
 struct Options {
-    strict: bool,
-    volatility: Volatility,
+    attributes: Attributes,
     body: String,
     language: Language,
-    /// They say what only a function has.
-    is_functions: bool,
 }
 
 impl Options {
     fn of(create: &CreateFunctionStmt, text: &str) -> Result<Self> {
         let mut language = None;
         let mut body = None;
-        let mut strict = false;
-        let mut is_functions = false;
-        let mut volatility = Volatility::Volatile;
+        let mut attributes = Attributes::default();
         for option in create.options().iter() {
-            let name = option.defname().unwrap_or_default();
-            is_functions |= matches!(
-                name,
-                "volatility" | "strict" | "cost" | "rows" | "leakproof" | "parallel"
-            );
-            match name {
+            match option.defname().unwrap_or_default() {
                 "as" => {
                     let parts = option.arg().as_node_list();
                     let mut parts = parts.into_iter().flat_map(|list| list.iter());
                     body = parts.next().and_then(Node::as_str).map(str::to_owned);
                 }
                 "language" => language = option.arg().as_str().map(str::to_owned),
-                "volatility" => {
-                    volatility = match option.arg().as_str() {
-                        Some("immutable") => Volatility::Immutable,
-                        Some("stable") => Volatility::Stable,
-                        _ => Volatility::Volatile,
-                    }
-                }
-                "strict" => strict = is_true(option),
-                "security" if is_true(option) => return Err(refused("SECURITY DEFINER")),
-                "set" => return Err(refused("SET")),
-                "window" => return Err(refused("WINDOW")),
-                "transform" => return Err(refused("TRANSFORM")),
-                "support" => return Err(refused("SUPPORT")),
-                // Costs and hints change no answer.
-                _ => {}
+                _ => attributes.take(option)?,
             }
         }
         let of_body = match create.sql_body() {
@@ -557,9 +543,7 @@ impl Options {
         let body = body.or(of_body);
         let body = body.ok_or_else(|| QueryError::new("42P13", "no function body specified"))?;
         Ok(Self {
-            strict,
-            is_functions,
-            volatility,
+            attributes,
             body,
             language: match is_plpgsql {
                 true => Language::PlPgSql,
@@ -584,21 +568,6 @@ fn gather<'n>(node: Node<'n>, statements: &mut Vec<Node<'n>>) {
         Some(list) => list.iter().for_each(|inner| gather(inner, statements)),
         None => statements.push(node),
     }
-}
-
-fn is_true(option: &DefElem) -> bool {
-    match option.arg() {
-        Node::Boolean(value) => value.boolval,
-        _ => true,
-    }
-}
-
-#[cold]
-fn refused(what: &str) -> QueryError {
-    QueryError::unsupported(
-        format!("{what} of a function is not supported"),
-        "Leave the clause out.",
-    )
 }
 
 #[cfg(test)]

@@ -91,6 +91,10 @@ pub struct SqlFunction {
     pub out: Option<Arc<str>>,
     /// It may change nothing.
     pub reads_only: bool,
+    /// It runs as its owner.
+    pub definer: bool,
+    /// Settings that hold while it runs, each with its values.
+    pub settings: Arc<[(String, Vec<String>)]>,
 }
 
 /// What a body is written in.

@@ -86,7 +86,7 @@ pub(crate) fn quoted_identifier(name: &str) -> std::borrow::Cow<'_, str> {
 
 /// A text as a literal of SQL.
 #[must_use]
-pub(crate) fn quoted_literal(text: &str) -> String {
+pub fn quoted_literal(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 3);
     if text.contains('\\') {
         quoted.push('E');

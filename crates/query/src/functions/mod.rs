@@ -16,6 +16,7 @@ mod enumeration;
 pub mod extension;
 mod float;
 mod format;
+mod hash;
 mod integer;
 mod interval;
 mod json;
@@ -43,6 +44,7 @@ mod window;
 pub(crate) use self::json::POPULATING;
 pub(crate) use self::pattern::{PathFlags, check_path_pattern, matches_path_pattern};
 
+pub use format::quoted_literal;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 pub use timestamp::clock;
@@ -423,6 +425,7 @@ static FAMILIES: &[&[Function]] = &[
     extension::FUNCTIONS,
     float::FUNCTIONS,
     format::FUNCTIONS,
+    hash::FUNCTIONS,
     integer::FUNCTIONS,
     interval::FUNCTIONS,
     json::FUNCTIONS,

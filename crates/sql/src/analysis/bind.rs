@@ -7,8 +7,8 @@ use pg_raw_parse::Node;
 use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
-    self, Analyzed, AnalyzedStatement, CallBefore, CreateFunction, DropFunction, Language, analyze,
-    analyze_statement,
+    self, AlterFunction, Analyzed, AnalyzedStatement, CallBefore, CallsOver, CreateFunction,
+    DropFunction, Language, analyze, analyze_statement,
 };
 use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
@@ -36,6 +36,8 @@ pub(crate) struct BoundStatement {
     pub(crate) analyzed: AnalyzedStatement,
     /// The calls that are made before it.
     pub(crate) calls: Vec<CallBefore>,
+    /// What calls make of its rows.
+    pub(crate) over: Option<CallsOver>,
     /// The users' tables that it names.
     pub(crate) tables: Vec<Arc<Table>>,
     /// It shows the session's own cursors or statements.
@@ -112,6 +114,7 @@ pub(crate) fn bind_statement(
     })?;
     Ok(BoundStatement {
         calls: std::mem::take(&mut analyzed.calls),
+        over: analyzed.over.take(),
         analyzed,
         shows_own: found.own.get(),
         of_the_moment: environment.has_told_time(),
@@ -178,7 +181,7 @@ pub(crate) fn create_function(
     facts: SessionFacts,
     checks_body: bool,
 ) -> Result<CreateFunction> {
-    let search_path = facts.search_path.clone();
+    let mut search_path = facts.search_path.clone();
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found);
@@ -188,6 +191,10 @@ pub(crate) fn create_function(
         return Ok(create);
     }
     if create.function.language != Language::Sql {
+        let mut settings = create.function.settings.iter();
+        if let Some((_, path)) = settings.find(|(name, _)| name == "search_path") {
+            search_path = path.clone();
+        }
         plpgsql::check(&create.function, catalog, &search_path)?;
         return Ok(create);
     }
@@ -216,6 +223,22 @@ pub(crate) fn drop_function(
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found);
     analyze::drop_function(text, &relations).map_err(|error| positioned(error, text))
+}
+
+/// What an ALTER FUNCTION changes.
+///
+/// # Errors
+/// As [`drop_function`].
+pub(crate) fn alter_function(
+    text: &str,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<AlterFunction> {
+    let environment = SystemEnvironment::new(catalog, db, facts, None);
+    let found = Found::default();
+    let relations = Relations::of_statement(&environment, &found);
+    analyze::alter_function(text, &relations).map_err(|error| positioned(error, text))
 }
 
 /// How deep a statement's tree gets when views stand in it.

@@ -517,11 +517,14 @@ pub(crate) fn called(def: &FunctionDef) -> SqlFunction {
         language: match def.language {
             FunctionLanguage::Sql => {
                 Language::of_sql(&def.body, def.result, !def.columns.is_empty())
+                    .around(def.definer || !def.settings.is_empty())
             }
             FunctionLanguage::PlPgSql => Language::PlPgSql,
         },
         out: def.out.as_deref().map(Arc::from),
         reads_only: def.volatility != FunctionVolatility::Volatile,
+        definer: def.definer,
+        settings: def.settings.as_slice().into(),
     }
 }
 

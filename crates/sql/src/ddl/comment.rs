@@ -66,6 +66,25 @@ impl Definition<'_> {
                     name: name.clone(),
                 }
             }
+            CommentObject::Routine(kind, (name, types)) => {
+                let types = self.types_named(types.as_deref())?;
+                CommentOn::Function(self.found_routine(&(name.clone(), types), *kind)?.oid)
+            }
+            CommentObject::Trigger { name, table } => {
+                let (oid, _) = self.relation_of_kind("table", table)?;
+                let of_table = catalog.table(oid);
+                let mut triggers = of_table.iter().flat_map(|table| &table.triggers);
+                if !triggers.any(|trigger| trigger.name == *name) {
+                    let table = table.join(".");
+                    let message =
+                        format!("trigger \"{name}\" for table \"{table}\" does not exist");
+                    return Err(SqlError::new("42704", message));
+                }
+                CommentOn::Trigger {
+                    table: oid,
+                    name: name.clone(),
+                }
+            }
             CommentObject::Schema(name) => match catalog.schema(name) {
                 Some(schema) => CommentOn::Schema(schema.oid),
                 None => return Err(super::no_schema(name)),

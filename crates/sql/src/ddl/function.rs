@@ -1,4 +1,4 @@
-//! CREATE and DROP FUNCTION.
+//! CREATE, ALTER and DROP FUNCTION.
 
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ impl Definition<'_> {
         match command {
             FunctionCommand::Create(text) => self.create_function(text).await,
             FunctionCommand::Drop(text) => self.drop_functions(text).await,
+            FunctionCommand::Alter(text) => self.alter_function(text).await,
         }
     }
 
@@ -83,11 +84,7 @@ impl Definition<'_> {
                 })
                 .collect(),
             strict: of.strict,
-            volatility: match create.volatility {
-                Volatility::Immutable => FunctionVolatility::Immutable,
-                Volatility::Stable => FunctionVolatility::Stable,
-                Volatility::Volatile => FunctionVolatility::Volatile,
-            },
+            volatility: kept_volatility(create.volatility),
             body: of.body.to_string(),
             language: match of.language {
                 Language::Sql | Language::Statements => FunctionLanguage::Sql,
@@ -95,6 +92,8 @@ impl Definition<'_> {
             },
             out: of.out.as_deref().map(str::to_owned),
             procedure: create.procedure.clone(),
+            definer: of.definer,
+            settings: of.settings.to_vec(),
         };
         self.apply(match old {
             Some(_) => Change::ReplaceFunction(def),
@@ -104,6 +103,26 @@ impl Definition<'_> {
         Ok(match create.procedure {
             Some(_) => "CREATE PROCEDURE",
             None => "CREATE FUNCTION",
+        })
+    }
+
+    async fn alter_function(&mut self, text: &str) -> Result<&'static str> {
+        let (facts, catalog) = (facts(self)?, self.catalog());
+        let alter = analysis::alter_function(text, &catalog, self.db, facts)?;
+        let old = self.found_routine(&alter.function, alter.kind)?;
+        let of = &alter.attributes;
+        let def = FunctionDef {
+            volatility: of.volatility.map_or(old.volatility, kept_volatility),
+            strict: of.strict.unwrap_or(old.strict),
+            definer: of.definer.unwrap_or(old.definer),
+            settings: of.of_settings(old.settings.clone()),
+            ..FunctionDef::clone(&old)
+        };
+        self.apply(Change::ReplaceFunction(def)).await?;
+        Ok(match alter.kind {
+            'p' => "ALTER PROCEDURE",
+            'r' => "ALTER ROUTINE",
+            _ => "ALTER FUNCTION",
         })
     }
 
@@ -230,6 +249,14 @@ impl Definition<'_> {
             let message = format!("{what} {shown}({}) does not exist", types.join(", "));
             SqlError::new("42883", message)
         })
+    }
+}
+
+const fn kept_volatility(of: Volatility) -> FunctionVolatility {
+    match of {
+        Volatility::Immutable => FunctionVolatility::Immutable,
+        Volatility::Stable => FunctionVolatility::Stable,
+        Volatility::Volatile => FunctionVolatility::Volatile,
     }
 }
 

@@ -108,7 +108,9 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
 /// Who owns an object may comment on it.
 fn may_comment(on: &CommentOn, actor: &Actor, catalog: &Catalog) -> Result<()> {
     match on {
-        CommentOn::Relation { oid, .. } | CommentOn::Constraint { table: oid, .. } => {
+        CommentOn::Relation { oid, .. }
+        | CommentOn::Constraint { table: oid, .. }
+        | CommentOn::Trigger { table: oid, .. } => {
             let mut tables = catalog.tables.values();
             let has = |table: &&Arc<Table>| table.indexes.iter().any(|index| index.oid == *oid);
             let table = tables.find(has).map_or(*oid, |table| table.oid);
@@ -132,6 +134,7 @@ fn may_comment(on: &CommentOn, actor: &Actor, catalog: &Catalog) -> Result<()> {
         }
         CommentOn::Database => Err(not_owner("database", DATABASE_NAME)),
         CommentOn::Type(oid) => owns_type(actor, catalog, *oid, false),
+        CommentOn::Function(oid) => owns_function(actor, catalog, *oid, false),
     }
 }
 

@@ -61,8 +61,8 @@ fn run(
         parameters: &parameters,
     };
     let query = &plan.query;
-    let mut left_out = bound(&evaluator, query.offset.as_ref(), "2201X", "OFFSET")?.unwrap_or(0);
-    let mut wanted = bound(&evaluator, query.limit.as_ref(), "2201W", "LIMIT")?.unwrap_or(u64::MAX);
+    let mut left_out = bound(&evaluator, query.offset.as_ref(), "OFFSET")?.unwrap_or(0);
+    let mut wanted = bound(&evaluator, query.limit.as_ref(), "LIMIT")?.unwrap_or(u64::MAX);
     let before = rows.rows();
     let mut writer = Writer {
         evaluator,
@@ -128,21 +128,25 @@ fn run(
 }
 
 /// The value of LIMIT or OFFSET; none for NULL.
-fn bound(
-    evaluator: &Evaluator<'_>,
-    expr: Option<&Expr>,
-    sqlstate: &'static str,
-    clause: &str,
-) -> Result<Option<u64>> {
-    let Some(expr) = expr else {
+fn bound(evaluator: &Evaluator<'_>, expr: Option<&Expr>, clause: &str) -> Result<Option<u64>> {
+    match expr {
+        Some(expr) => count_of_rows(&evaluator.evaluate(expr, &NoRow)?, clause),
+        None => Ok(None),
+    }
+}
+
+/// How many rows the value of a LIMIT or an OFFSET says; none for NULL.
+///
+/// # Errors
+/// 2201W and 2201X for less than none.
+pub(crate) fn count_of_rows(value: &Datum, clause: &str) -> Result<Option<u64>> {
+    let Datum::Int8(count) = value else {
         return Ok(None);
     };
-    match evaluator.evaluate(expr, &NoRow)? {
-        Datum::Int8(count) => u64::try_from(count)
-            .map(Some)
-            .map_err(|_| SqlError::new(sqlstate, format!("{clause} must not be negative"))),
-        _ => Ok(None),
-    }
+    let sqlstate = if clause == "LIMIT" { "2201W" } else { "2201X" };
+    u64::try_from(*count)
+        .map(Some)
+        .map_err(|_| SqlError::new(sqlstate, format!("{clause} must not be negative")))
 }
 
 /// The columns of one row that a function gave; NULLs where it gave fewer rows than another.

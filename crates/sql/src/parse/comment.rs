@@ -2,6 +2,7 @@
 
 use pg_raw_parse::nodes::{CommentStmt, ObjectType};
 
+use super::grant::function_named;
 use super::node;
 use super::statement::{Comment, CommentObject, Ddl, Statement};
 use crate::error::{Result, SqlError};
@@ -10,6 +11,10 @@ pub(super) fn comment(statement: &CommentStmt) -> Result<Statement> {
     let mut name = node::name(statement.object());
     let relation = |kind, name| CommentObject::Relation { kind, name };
     let last = |name: &mut Vec<String>| name.pop().unwrap_or_default();
+    let routine = |kind| {
+        let named = function_named(statement.object())?;
+        Ok::<_, SqlError>(CommentObject::Routine(kind, named))
+    };
     let object = match statement.objtype {
         ObjectType::OBJECT_TABLE => relation("table", name),
         ObjectType::OBJECT_VIEW => relation("view", name),
@@ -30,6 +35,13 @@ pub(super) fn comment(statement: &CommentStmt) -> Result<Statement> {
             name: last(&mut name),
             table: name,
         },
+        ObjectType::OBJECT_TRIGGER => CommentObject::Trigger {
+            name: last(&mut name),
+            table: name,
+        },
+        ObjectType::OBJECT_FUNCTION => routine('f')?,
+        ObjectType::OBJECT_PROCEDURE => routine('p')?,
+        ObjectType::OBJECT_ROUTINE => routine('r')?,
         ObjectType::OBJECT_SCHEMA => CommentObject::Schema(last(&mut name)),
         ObjectType::OBJECT_TYPE | ObjectType::OBJECT_DOMAIN => CommentObject::Type(name),
         // What a dump says of an extension is known.

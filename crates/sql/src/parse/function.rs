@@ -1,4 +1,4 @@
-//! CREATE and DROP FUNCTION: kept as their texts, which PostgreSQL's grammar has read once. What
+//! CREATE, ALTER and DROP FUNCTION: kept as their texts, which PostgreSQL's grammar has read once. What
 //! the types in them mean is known when they are carried out.
 
 use pg_raw_parse::nodes::DoStmt;
@@ -13,6 +13,8 @@ pub enum FunctionCommand {
     Create(Box<str>),
     /// DROP FUNCTION: its text.
     Drop(Box<str>),
+    /// ALTER FUNCTION of attributes: its text.
+    Alter(Box<str>),
 }
 
 /// DO: its body. The language is PL/pgSQL.
@@ -39,6 +41,10 @@ pub(super) fn anonymous(statement: &DoStmt) -> Result<Statement> {
 
 pub(super) fn create(text: &str) -> Statement {
     Statement::Ddl(Ddl::Function(FunctionCommand::Create(text.trim().into())))
+}
+
+pub(super) fn alter(text: &str) -> Statement {
+    Statement::Ddl(Ddl::Function(FunctionCommand::Alter(text.trim().into())))
 }
 
 pub(super) fn drop(text: &str) -> Statement {

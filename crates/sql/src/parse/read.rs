@@ -110,6 +110,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::CompositeTypeStmt(of) => user_type::create_composite(of)?,
         Node::AlterEnumStmt(of) => user_type::alter_enum(of),
         Node::CreateFunctionStmt(_) => function::create(text),
+        Node::AlterFunctionStmt(_) => function::alter(text),
         Node::CreateTrigStmt(of) => trigger::create(of)?,
         Node::AlterRoleSetStmt(of) => role::set(of)?,
         Node::AlterDatabaseSetStmt(of) => role::set_in_database(of)?,

@@ -590,6 +590,15 @@ pub enum CommentObject {
     Database(String),
     /// A type.
     Type(Vec<String>),
+    /// A function or a procedure, or either: its kind, its name and types.
+    Routine(char, super::grant::FunctionNamed),
+    /// A trigger.
+    Trigger {
+        /// Its name.
+        name: String,
+        /// Its table.
+        table: Vec<String>,
+    },
 }
 
 /// CREATE SEQUENCE.

@@ -451,8 +451,16 @@ impl Session {
         let mut rows =
             begin_copy_out(&options, &names, self.context.styles(), client).charged(charge);
         let answer = self.answer(query, &planned, &[], &mut rows).await?;
-        if let Answer::Stream(stream) = answer {
-            let unread = self.unread(Rest::stream(stream, &self.account));
+        let rest = match answer {
+            Answer::Whole(_) => None,
+            Answer::Stream(stream) => Some(Rest::stream(stream, &self.account)),
+            Answer::Kept(kept) => {
+                let columns = planned.columns.clone().unwrap_or_default();
+                Some(Rest::kept(kept, columns))
+            }
+        };
+        if let Some(rest) = rest {
+            let unread = self.unread(rest);
             let sent = self.send_unread(&unread, &mut rows, usize::MAX, client);
             sent.await?;
         }

@@ -131,6 +131,9 @@ impl Session {
         planned: &Planned,
     ) -> Result<bool> {
         self.check_read_only(planned)?;
+        if planned.calls_functions() {
+            return Ok(false);
+        }
         if let Plan::Short(ShortPlan::Select(select)) = &planned.bound.plan
             && let Some(source) = &select.source
             && matches!(source.path, Path::Probe(_))

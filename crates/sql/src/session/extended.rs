@@ -483,6 +483,7 @@ impl Session {
                 kept.spill_if_large(db.spill())?;
                 Rest::kept(kept, planned.columns.clone().unwrap_or_default())
             }
+            Answer::Kept(kept) => Rest::kept(kept, planned.columns.clone().unwrap_or_default()),
             Answer::Stream(stream) => {
                 let mut rest = Rest::stream(stream, &self.account);
                 if rest.is_all_there() {

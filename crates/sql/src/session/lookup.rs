@@ -13,7 +13,7 @@ use thermocline_query::{change, tree};
 
 use super::context::SessionContext;
 use super::current_of::Standing;
-use super::plpgsql::{CallsBefore, Scope};
+use super::plpgsql::{CallsBefore, CallsOver, Scope};
 use super::prepared::{PlanSettings, Planned, Prepared, Sizes, declared_oids};
 use crate::analysis::{self, Around, BoundStatement, SessionFacts};
 use crate::bind::{BindContext, Bound};
@@ -100,7 +100,7 @@ impl Lookup<'_> {
     pub(super) fn tree(&self, text: &str, declared: &[u32]) -> Result<Option<change::Statement>> {
         let place = Place { text, declared };
         let bound = self.bound(query_of(&self.parsed(place)?)?, place, true)?;
-        let is_all = bound.calls.is_empty() && !bound.of_the_moment;
+        let is_all = bound.calls.is_empty() && bound.over.is_none() && !bound.of_the_moment;
         Ok(is_all.then_some(bound.analyzed.statement))
     }
 
@@ -136,6 +136,9 @@ impl Lookup<'_> {
         let whole = |bound| whole(bound).of_the_moment(of_the_moment);
         let calls = std::mem::take(&mut bound.calls);
         let calls = CallsBefore::new(calls, &bound.analyzed.parameters).map(Arc::new);
+        let over = bound.over.take();
+        let over = over.map(|over| CallsOver::new(over, &bound.analyzed.parameters));
+        let over = over.map(Arc::new);
         drop(parsed);
         let actor = Actor::named(&settings.role, &self.catalog)?;
         let sizes = Sizes::of(self.db);
@@ -168,7 +171,10 @@ impl Lookup<'_> {
                 };
                 match planned {
                     Ok(bound) => (bound, declared_oids(&typed.parameters, place.declared)),
-                    Err(reason) => return self.analytical_plan(typed, reason).map(whole),
+                    Err(reason) => {
+                        let planned = self.analytical_plan(typed, reason).map(whole);
+                        return planned.map(|planned| with_over(planned, over));
+                    }
                 }
             }
             Err(BoundStatement {
@@ -182,7 +188,7 @@ impl Lookup<'_> {
         planned.parameter_oids = oids;
         planned.of_partitions = Some(of_partitions.into_inner());
         planned.sizes = sizes.taken();
-        Ok(with_calls(planned, calls))
+        Ok(with_over(with_calls(planned, calls), over))
     }
 
     /// The tree of a cursor's query, if it is one to stand on.
@@ -297,6 +303,7 @@ impl Lookup<'_> {
             sizes: Vec::new(),
             asked: self.scope.map(Scope::asked),
             calls: None,
+            over: None,
             of_partitions: None,
             of_the_moment: false,
             bound,
@@ -315,6 +322,15 @@ fn with_calls(mut planned: Planned, calls: Option<Arc<CallsBefore>>) -> Planned 
         planned.parameter_oids.truncate(calls.own());
     }
     planned.calls = calls;
+    planned
+}
+
+/// A plan with what calls make of its rows. Its client knows of the statement's columns only.
+fn with_over(mut planned: Planned, over: Option<Arc<CallsOver>>) -> Planned {
+    if let (Some(over), Some(columns)) = (&over, &planned.columns) {
+        planned.columns = columns.get(..over.shown()).map(Arc::from);
+    }
+    planned.over = over;
     planned
 }
 

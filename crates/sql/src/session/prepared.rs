@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use thermocline_engine::{Catalog, Charge, Database, Table};
 use thermocline_values::types::DataType;
 
-use super::plpgsql::{Asked, CallsBefore};
+use super::plpgsql::{Asked, CallsBefore, CallsOver};
 use super::shelf::{Place, Shelf};
 use crate::bind::{Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
@@ -91,6 +91,8 @@ pub(super) struct Planned {
     pub(super) asked: Option<Arc<[Asked]>>,
     /// The calls that are made before it.
     pub(super) calls: Option<Arc<CallsBefore>>,
+    /// The calls that are made for each of its rows.
+    pub(super) over: Option<Arc<CallsOver>>,
     /// What its plans over partitions are charged.
     pub(super) of_partitions: Option<Charge>,
     /// Literals in it say what the time was when it was planned (`now`, `today`).
@@ -129,6 +131,11 @@ impl PlanSettings {
 }
 
 impl Planned {
+    /// Whether functions are called before it runs or for its rows.
+    pub(super) fn calls_functions(&self) -> bool {
+        self.calls.is_some() || self.over.is_some()
+    }
+
     /// The same, whose literals say what the time is, if so.
     pub(super) fn of_the_moment(mut self, of_the_moment: bool) -> Self {
         self.of_the_moment = of_the_moment;

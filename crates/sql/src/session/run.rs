@@ -10,6 +10,7 @@ use thermocline_values::value::Value;
 
 use super::analytical::{Admitted, AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
+use super::kept::KeptRows;
 use super::lookup::{Lookup, Place};
 use super::plpgsql::Scope;
 use super::prepared::{Planned, Prepared};
@@ -49,6 +50,8 @@ pub(super) enum Answer {
     Whole(u64),
     /// They come as they are read.
     Stream(AnalyticalRows),
+    /// They are there, kept.
+    Kept(KeptRows),
 }
 
 /// A statement to run and how to answer.
@@ -235,6 +238,12 @@ impl Session {
                 let sent = self.send_unread(&unread, &mut rows, usize::MAX, client);
                 sent.await.map(|(count, _)| count)
             }
+            Ok(Answer::Kept(kept)) => {
+                let rest = Rest::kept(kept, planned.columns.clone().unwrap_or_default());
+                let unread = self.unread(rest);
+                let sent = self.send_unread(&unread, &mut rows, usize::MAX, client);
+                sent.await.map(|(count, _)| count)
+            }
             Err(error) => Err(error),
         };
         if outcome.is_ok() {
@@ -252,13 +261,14 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
-        let answer = match &planned.calls {
-            None => self.answer_now(query, planned, parameters, rows).await?,
-            Some(calls) => {
-                let statement = (query, planned);
+        let statement = (query, planned);
+        let answer = match (&planned.calls, &planned.over) {
+            (None, None) => self.answer_now(query, planned, parameters, rows).await?,
+            (Some(calls), _) => {
                 self.answer_after(calls, statement, parameters, rows)
                     .await?
             }
+            (None, Some(over)) => self.answer_over(over, statement, parameters).await?,
         };
         self.transaction.has_read(&self.engine.db)?;
         Ok(answer)

@@ -410,7 +410,7 @@ fn finds_rows_alike(one: &Planned, other: &Planned) -> bool {
             Plan::Short(ShortPlan::OneRow(_)) | Plan::Analytical { .. } => return None,
             Plan::Short(plan) => plan,
         };
-        if planned.calls.is_some() || planned.asked.is_some() || planned.of_the_moment {
+        if planned.calls_functions() || planned.asked.is_some() || planned.of_the_moment {
             return None;
         }
         let lines = plan.explain();

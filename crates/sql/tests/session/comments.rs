@@ -151,7 +151,7 @@ fn what_is_not_there_gets_no_comment() {
         ),
         (
             "function nobody() is 'x'",
-            "0A000 COMMENT ON FUNCTION is not supported",
+            "42883 function nobody() does not exist",
         ),
         ("table t is x", "42601 syntax error at or near \"x\""),
     ] {

@@ -49,6 +49,12 @@ fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_
             CommentOn::Role(oid) => (*oid, "pg_authid", 0),
             CommentOn::Database => (oids::DATABASE, "pg_database", 0),
             CommentOn::Type(oid) => (*oid, "pg_type", 0),
+            CommentOn::Function(oid) => (*oid, "pg_proc", 0),
+            CommentOn::Trigger { table, name } => {
+                let table = session.catalog.table(*table)?;
+                let trigger = table.triggers.iter().find(|of| of.name == *name)?;
+                (trigger.oid, "pg_trigger", 0)
+            }
         };
         let is_shared = matches!(on, CommentOn::Role(_) | CommentOn::Database);
         (is_shared == shared).then_some(Shown {

@@ -10,6 +10,7 @@ use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::outputs;
 use crate::pg_catalog::io_functions::IO_FUNCTIONS;
 use crate::pg_catalog::oids;
+use crate::pg_catalog::quote_ident;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
 
@@ -27,6 +28,15 @@ fn names<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Datum {
         true => Datum::array(names.map(Datum::text)),
         false => Datum::Null,
     }
+}
+
+/// A setting of a function as `proconfig` has it.
+fn setting((name, values): &(String, Vec<String>)) -> Datum {
+    let values: Vec<String> = match values.as_slice() {
+        [one] if name != "search_path" => vec![one.clone()],
+        several => several.iter().map(|value| quote_ident(value)).collect(),
+    };
+    Datum::text(format!("{name}={}", values.join(", ")))
 }
 
 /// `pg_proc`
@@ -56,6 +66,8 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             "proargnames",
             "prosrc",
             "proacl",
+            "prosecdef",
+            "proconfig",
         ],
     );
     let rows = |gives_rows: bool| Datum::Float(if gives_rows { 1000.0 } else { 0.0 });
@@ -93,6 +105,8 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             names(function.argument_names.iter().copied()),
             Datum::text(function.name),
             Datum::Null,
+            Datum::Bool(false),
+            Datum::Null,
         ])
     });
     let io = IO_FUNCTIONS.iter();
@@ -120,6 +134,8 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             Datum::Null,
             Datum::Null,
             Datum::text(function.name),
+            Datum::Null,
+            Datum::Bool(false),
             Datum::Null,
         ])
     });
@@ -193,6 +209,11 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             },
             Datum::text(&def.body),
             session.acl(&Object::Function(def.oid)),
+            Datum::Bool(def.definer),
+            match def.settings.is_empty() {
+                true => Datum::Null,
+                false => Datum::array(def.settings.iter().map(setting)),
+            },
         ])
     });
     built_in.chain(io).chain(own).collect()

@@ -1,7 +1,7 @@
 //! Functions as PostgreSQL writes them: arguments, results, whole definitions.
 
 use thermocline_engine::{FunctionArgument, FunctionDef, FunctionVolatility};
-use thermocline_query::functions::{self, Function};
+use thermocline_query::functions::{self, Function, quoted_literal};
 use thermocline_query::types::format_type;
 
 use super::quote_ident;
@@ -204,11 +204,19 @@ pub(super) fn definition(session: &SystemSession, oid: u32) -> Option<String> {
         FunctionVolatility::Volatile => "",
     };
     let strict = if def.strict { " STRICT" } else { "" };
-    let options = format!("{volatility}{strict}");
-    let options = match options.is_empty() {
-        true => String::new(),
-        false => format!("{options}\n"),
-    };
+    let definer = if def.definer { " SECURITY DEFINER" } else { "" };
+    let mut options = format!("{volatility}{strict}{definer}");
+    if !options.is_empty() {
+        options.push('\n');
+    }
+    for (name, values) in &def.settings {
+        let values: Vec<String> = values.iter().map(|value| quoted_literal(value)).collect();
+        options.push_str(&format!(
+            " SET {} TO {}\n",
+            quote_ident(name),
+            values.join(", ")
+        ));
+    }
     let (kind, word) = match def.procedure {
         Some(_) => ("PROCEDURE", "procedure"),
         None => ("FUNCTION", "function"),

@@ -58,7 +58,7 @@ impl Session {
             return Err(nothing_to_explain());
         };
         let parameters = given.as_deref().unwrap_or(run.parameters);
-        if planned.calls.is_some() {
+        if planned.calls_functions() {
             return Err(SqlError::unsupported(
                 "EXPLAIN of a statement that calls a function of PL/pgSQL is not supported",
                 "Explain the statements of the function one by one.",
@@ -139,6 +139,9 @@ impl Session {
                 return Ok(counted);
             }
             Answer::Stream(stream) => stream,
+            Answer::Kept(_) => {
+                return Err(SqlError::internal("EXPLAIN of rows that calls make"));
+            }
         };
         let options = self.options();
         loop {

@@ -13,6 +13,7 @@ use super::super::Session;
 use super::super::prepared::{PlanSettings, Prepared};
 use super::frame::{Frame, Held, Row};
 use super::scope::Asked;
+use super::within::Within;
 use crate::error::{Result, SqlError};
 use crate::plpgsql::tree::Body;
 use crate::plpgsql::{Signature, Type, read, types_of};
@@ -56,6 +57,8 @@ pub(super) struct Compiled {
     pub(super) of_statements: Option<u32>,
     /// It is a trigger's: who has called it takes what RETURN has given as it is.
     pub(super) of_trigger: bool,
+    /// The rights and settings that it runs with, where they are its own.
+    pub(super) within: Option<Within>,
 }
 
 impl Compiled {
@@ -88,6 +91,7 @@ impl Compiled {
             types,
             casts: Mutex::default(),
             reads_only: false,
+            within: None,
             returns_set: signature.returns_set,
             returns_nothing: signature.returns_nothing,
             of_statements: signature.of_statements,

@@ -9,7 +9,7 @@ use thermocline_query::analyze::{CallBefore, SqlFunction};
 use thermocline_query::datum::{Datum, Record};
 use thermocline_query::evaluate::{Evaluator, NoRow};
 use thermocline_query::size;
-use thermocline_query::tree::Column;
+use thermocline_query::tree::{Column, Expr};
 use thermocline_query::types::array::Array;
 use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, format_type};
@@ -19,6 +19,7 @@ use super::Entry;
 use super::compiled::Compiled;
 use super::frame::{Frame, Typed};
 use super::value::as_parameter;
+use super::within::Within;
 use crate::error::Result;
 use crate::one_row::StatementEnvironment;
 use crate::output::RowWriter;
@@ -159,7 +160,11 @@ impl Session {
     }
 
     /// Makes a call; its value, or an array for each column of its rows.
-    async fn call_before(&mut self, call: &CallBefore, known: &[Datum]) -> Result<Vec<Typed>> {
+    pub(super) async fn call_before(
+        &mut self,
+        call: &CallBefore,
+        known: &[Datum],
+    ) -> Result<Vec<Typed>> {
         let function = &call.function;
         let arguments = self.arguments_before(call, known).await?;
         let columns: Arc<[Column]> = match &call.rows {
@@ -214,38 +219,42 @@ impl Session {
 
     async fn arguments_before(&mut self, call: &CallBefore, known: &[Datum]) -> Result<Vec<Typed>> {
         let mut arguments = Vec::with_capacity(call.arguments.len());
-        let mut options = None;
         for expr in &call.arguments {
-            let value = loop {
-                let computed = {
-                    let styles = self.context.styles();
-                    let now = self.context.transaction_us();
-                    let environment = StatementEnvironment::new(&*self.context, now, &styles);
-                    let evaluator = Evaluator {
-                        environment: &environment,
-                        parameters: known,
-                    };
-                    let value = evaluator.evaluate(expr, &NoRow);
-                    value.map_err(|error| environment.told(error))
-                };
-                match computed {
-                    Ok(value) => break value,
-                    Err(error) => {
-                        let Some(wait) = error.wait else {
-                            return Err(error);
-                        };
-                        let options = options.get_or_insert_with(|| self.options());
-                        self.wait(wait, options).await?;
-                    }
-                }
-            };
             arguments.push(Typed {
-                value,
+                value: self.value_over(expr, known).await?,
                 oid: expr.oid,
                 modifier: expr.modifier,
             });
         }
         Ok(arguments)
+    }
+
+    /// The value of an expression over these parameters.
+    pub(super) async fn value_over(&mut self, expr: &Expr, known: &[Datum]) -> Result<Datum> {
+        let mut options = None;
+        loop {
+            let computed = {
+                let styles = self.context.styles();
+                let now = self.context.transaction_us();
+                let environment = StatementEnvironment::new(&*self.context, now, &styles);
+                let evaluator = Evaluator {
+                    environment: &environment,
+                    parameters: known,
+                };
+                let value = evaluator.evaluate(expr, &NoRow);
+                value.map_err(|error| environment.told(error))
+            };
+            match computed {
+                Ok(value) => return Ok(value),
+                Err(error) => {
+                    let Some(wait) = error.wait else {
+                        return Err(error);
+                    };
+                    let options = options.get_or_insert_with(|| self.options());
+                    self.wait(wait, options).await?;
+                }
+            }
+        }
     }
 
     /// What was read before, as long as it is what it was.
@@ -279,7 +288,13 @@ impl Session {
         let name = format!("{}({})", function.name, types.join(","));
         let charge = self.charge_kept(footprint(&function.body)).await?;
         let signature = Signature::of(function);
-        let mut compiled = Compiled::new(self, &name, &function.body, &signature)?;
+        let within = Within::of(function, &catalog);
+        let entered = within.as_ref().map(|within| within.enter(&self.context));
+        let entered = entered.transpose()?;
+        let compiled = Compiled::new(self, &name, &function.body, &signature);
+        drop(entered);
+        let mut compiled = compiled?;
+        compiled.within = within;
         compiled.reads_only = function.reads_only;
         let compiled = Arc::new(compiled);
         let place = self.engine.shelf.place(Arc::clone(&compiled), charge);

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `compiled` | a body with the types of its variables, kept for the session |
 //! | `function` | calls that are made before a statement |
+//! | `over` | calls that are made for each row of a query |
 //! | `frame` | what the variables of a call hold |
 //! | `scope` | variables as parameters of statements |
 //! | `value` | expressions, casts, assignments |
@@ -20,6 +21,7 @@
 //! | `cursor` | cursors |
 //! | `ending` | COMMIT and ROLLBACK |
 //! | `trigger` | the functions and conditions of triggers |
+//! | `within` | rights and settings of a function's own |
 
 mod compiled;
 mod control;
@@ -28,12 +30,14 @@ mod element;
 mod ending;
 mod frame;
 mod function;
+mod over;
 mod raise;
 mod returned;
 mod rows;
 mod scope;
 mod trigger;
 mod value;
+mod within;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +53,7 @@ use crate::plpgsql::Signature;
 use compiled::Compiled;
 use frame::Frame;
 pub(super) use function::CallsBefore;
+pub(super) use over::CallsOver;
 pub(super) use scope::{Asked, Scope};
 pub(super) use trigger::{RowShape, Rows, TriggerCall};
 
@@ -143,7 +148,12 @@ impl Session {
         };
         machine.frame.columns = columns;
         machine.frame.gives_rows = gives_rows;
-        let ran = crate::stack::apart(Box::pin(machine.run(entry))).await;
+        let context = Arc::clone(&machine.session.context);
+        let within = compiled.within.as_ref();
+        let ran = match within.map(|within| within.enter(&context)).transpose() {
+            Ok(_entered) => crate::stack::apart(Box::pin(machine.run(entry))).await,
+            Err(error) => Err(error),
+        };
         let Machine { frame, session, .. } = machine;
         session.plpgsql.depth -= 1;
         session.plpgsql.deadline = outer;

@@ -13,6 +13,7 @@ use super::Machine;
 use super::compiled::Site;
 use super::frame::{Held, Typed};
 use super::scope::{Asked, Scope};
+use super::value::of_result;
 use crate::bind::Command;
 use crate::error::{Result, SqlError};
 use crate::output::{Formats, OutputColumn, RowWriter};
@@ -23,7 +24,7 @@ use crate::session::kept::KeptRows;
 use crate::session::prepared::{Planned, Prepared};
 use crate::session::run::{Answer, Run};
 use crate::session::unread::Rest;
-use crate::session::{Client, ClientLink, SendFuture};
+use crate::session::{Client, ClientLink, SendFuture, Session};
 
 /// Rows that are taken at a time.
 const TAKEN_ROWS: usize = 64;
@@ -31,6 +32,7 @@ const TAKEN_ROWS: usize = 64;
 const STALE_PLANS_MAX: u32 = 5;
 
 /// The rows of a statement that are not taken yet.
+#[derive(Default)]
 pub(super) struct FoundRows {
     kept: KeptRows,
     columns: Arc<[OutputColumn]>,
@@ -44,6 +46,30 @@ pub(super) struct FoundRows {
 }
 
 impl FoundRows {
+    /// Their columns.
+    pub(super) fn shown(&self) -> &Arc<[OutputColumn]> {
+        &self.columns
+    }
+
+    /// The next row.
+    pub(super) fn next(&mut self, session: &Session) -> Result<Option<Vec<Datum>>> {
+        let row = match self.taken.next() {
+            Some(row) => row,
+            None => {
+                let mut rows = RowWriter::values();
+                self.kept.take(&self.columns, &mut rows, TAKEN_ROWS)?;
+                self.taken = rows.take_values().into_iter();
+                match self.taken.next() {
+                    Some(row) => row,
+                    None => return Ok(None),
+                }
+            }
+        };
+        let values = row.iter().zip(&*self.columns);
+        let values = values.map(|(value, column)| of_result(session, value, column));
+        values.collect::<Result<Vec<Datum>>>().map(Some)
+    }
+
     /// The columns as variables have them.
     pub(super) fn columns(&self) -> Vec<Column> {
         let column = |of: &OutputColumn| Column {
@@ -67,6 +93,39 @@ impl ClientLink for NoClient {
 
     fn copy_data<'a>(&'a mut self) -> SendFuture<'a, Result<Option<Bytes>>> {
         Box::pin(async { Ok(None) })
+    }
+}
+
+impl Session {
+    /// The rows of a query that has run and written what it did not stream to `rows`: kept, so that other
+    /// statements can run while they are taken.
+    pub(super) async fn found(
+        &mut self,
+        answer: Answer,
+        rows: RowWriter,
+        columns: Arc<[OutputColumn]>,
+    ) -> Result<FoundRows> {
+        let db = Arc::clone(&self.engine.db);
+        let (kept, columns, count) = match answer {
+            Answer::Whole(count) => {
+                let mut kept = KeptRows::of(rows);
+                kept.spill_if_large(db.spill())?;
+                (kept, columns, count)
+            }
+            Answer::Kept(kept) => (kept, columns, 0),
+            Answer::Stream(stream) => {
+                let mut rest = Rest::stream(stream, &self.account);
+                rest.keep_all(&db, &self.options()).await?;
+                let (kept, columns) = rest.take_kept();
+                (kept, columns, 0)
+            }
+        };
+        Ok(FoundRows {
+            kept,
+            columns,
+            count,
+            ..FoundRows::default()
+        })
     }
 }
 
@@ -192,7 +251,6 @@ impl Machine<'_> {
         let mut rows = RowWriter::kept()
             .charged(charge)
             .styled(Arc::clone(&planned.settings.styles));
-        let db = Arc::clone(&session.engine.db);
         let depth = prepared.depth;
         let answer: std::pin::Pin<Box<dyn Future<Output = Result<Answer>> + Send + '_>> =
             Box::pin(session.answer(query, planned, values, &mut rows));
@@ -200,27 +258,11 @@ impl Machine<'_> {
             true => crate::stack::roomy(depth, Box::pin(answer)).await?,
             false => answer.await?,
         };
-        let columns = planned.columns.clone();
-        let (kept, columns, count) = match answer {
-            Answer::Whole(count) => {
-                let mut kept = KeptRows::of(rows);
-                kept.spill_if_large(db.spill())?;
-                (kept, columns.clone().unwrap_or_default(), count)
-            }
-            Answer::Stream(stream) => {
-                let mut rest = Rest::stream(stream, &session.account);
-                rest.keep_all(&db, &session.options()).await?;
-                let (kept, columns) = rest.take_kept();
-                (kept, columns, 0)
-            }
-        };
+        let columns = planned.columns.clone().unwrap_or_default();
         Ok(FoundRows {
-            kept,
             is_change: planned.columns.is_none(),
             changes_rows: command != Command::Select,
-            columns,
-            taken: Vec::new().into_iter(),
-            count,
+            ..session.found(answer, rows, columns).await?
         })
     }
 
@@ -257,32 +299,14 @@ impl Machine<'_> {
         let ran = self.session.run_utility(statement, &run, &mut client).await;
         ran.map_err(|error| of_statement(error, text))?;
         Ok(FoundRows {
-            kept: KeptRows::default(),
-            columns: Arc::from([]),
-            taken: Vec::new().into_iter(),
-            count: 0,
             is_change: true,
-            changes_rows: false,
+            ..FoundRows::default()
         })
     }
 
     /// The next row of those that were found.
     pub(super) fn next_row(&self, found: &mut FoundRows) -> Result<Option<Vec<Datum>>> {
-        let row = match found.taken.next() {
-            Some(row) => row,
-            None => {
-                let mut rows = RowWriter::values();
-                found.kept.take(&found.columns, &mut rows, TAKEN_ROWS)?;
-                found.taken = rows.take_values().into_iter();
-                match found.taken.next() {
-                    Some(row) => row,
-                    None => return Ok(None),
-                }
-            }
-        };
-        let values = row.iter().zip(&*found.columns);
-        let values = values.map(|(value, column)| self.of_result(value, column));
-        values.collect::<Result<Vec<Datum>>>().map(Some)
+        found.next(self.session)
     }
 
     /// Runs a statement of SQL to its end.

@@ -422,24 +422,23 @@ impl Machine<'_> {
     pub(super) fn as_parameter(&self, typed: Typed) -> Result<Value> {
         as_parameter(self.session, typed)
     }
+}
 
-    /// A value of a result.
-    pub(super) fn of_result(&self, given: &Value, column: &OutputColumn) -> Result<Datum> {
-        match (&column.data_type, given) {
-            (_, Value::Null) => Ok(Datum::Null),
-            (ColumnType::Scalar(data_type), given) => {
-                Ok(value::to_query(given.as_ref(), data_type)?)
-            }
-            // It has no other value.
-            (ColumnType::Other(OtherType::VOID), Value::Text(text)) => {
-                Ok(Datum::text(text.as_str()))
-            }
-            (ColumnType::Other(OtherType(oid)), Value::Text(text)) => self
-                .with_call(*oid, |call| {
-                    Ok(types::input(call, *oid, text, column.type_modifier)?)
-                }),
-            (ColumnType::Other(_), given) => Ok(value::to_datum(given)),
+/// A value of a result.
+pub(super) fn of_result(session: &Session, given: &Value, column: &OutputColumn) -> Result<Datum> {
+    match (&column.data_type, given) {
+        (_, Value::Null) => Ok(Datum::Null),
+        (ColumnType::Scalar(data_type), given) => Ok(value::to_query(given.as_ref(), data_type)?),
+        // It has no other value.
+        (ColumnType::Other(OtherType::VOID), Value::Text(text)) => Ok(Datum::text(text.as_str())),
+        (ColumnType::Other(OtherType(oid)), Value::Text(text)) => {
+            let styles = session.context.styles();
+            let now = session.context.transaction_us();
+            let environment = StatementEnvironment::new(&*session.context, now, &styles);
+            let call = Call::new(&environment, &[], *oid);
+            Ok(types::input(&call, *oid, text, column.type_modifier)?)
         }
+        (ColumnType::Other(_), given) => Ok(value::to_datum(given)),
     }
 }
 

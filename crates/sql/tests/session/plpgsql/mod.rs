@@ -141,14 +141,18 @@ fn calls_have_limits_and_stand_where_they_are_made_once() {
     let error = client.error("select count(*) from many()");
     assert!(error.starts_with("53200 "), "{error}");
     for misplaced in [
-        "select one(id) from t",
-        "select one(1) from t",
-        "select id from t where id = one(1)",
         "select case when false then one(1) else 0 end",
         "select coalesce(1, one(1))",
         "select true or one(1) = 1",
-        "select one(1) limit 0",
-        "select one(1) where false",
+        "select id from t order by one(id)",
+        "select id from t where v = 1 or one(id) = 1",
+        "select id from t where one(id) in (select v from t)",
+        "select distinct one(id) from t",
+        "select count(*) from t having one(1) = 1",
+        "select sum(one(id)) from t",
+        "select count(*) over (order by one(id)) from t",
+        "select v from t where one(id) = 1 group by v",
+        "select one(id) from t for update",
         "select (select one(1))",
         "select one(1) union select 1",
         "update t set v = one(1)",
@@ -172,6 +176,53 @@ fn calls_have_limits_and_stand_where_they_are_made_once() {
     }
     // None of them was made.
     assert_eq!(client.rows("select max(id) from t"), ["2"]);
+}
+
+#[test]
+fn calls_for_each_row_have_their_limits() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (id int primary key, v text)");
+    client.tag("insert into t select i, repeat('x', 100) from generate_series(1, 30000) i");
+    client.tag(
+        "create function longer(t text) returns text language plpgsql as $$ begin return t || t; end $$;
+         create function slow(i int) returns int language plpgsql as
+             $$ begin perform pg_sleep(0.05); return i; end $$;
+         create function put(i int) returns int language plpgsql as
+             $$ begin insert into t values (i + 1000000, 'put'); return i; end $$",
+    );
+    // More than a session has in memory.
+    let rows = client.rows("select id, longer(longer(v)) from t order by id");
+    assert_eq!((rows.len(), rows[29_999].len()), (30_000, 6 + 400));
+    // Those that LIMIT leaves out are not called for.
+    assert_eq!(
+        client
+            .rows("select slow(id) from t order by id limit 2")
+            .len(),
+        2
+    );
+    assert_eq!(
+        client.rows("select id from t where slow(id) > 0 limit 1 offset 1"),
+        ["2"]
+    );
+    client.tag("set statement_timeout = '300ms'");
+    let error = client.error("select slow(id) from t");
+    assert!(error.starts_with("57014 "), "{error}");
+    client.tag("reset statement_timeout");
+    // All of it or nothing.
+    let error = client.error("select put(id), 1 / (id - 500) from t where id <= 1000 order by id");
+    assert!(error.starts_with("22012 "), "{error}");
+    assert_eq!(client.rows("select max(id) from t"), ["30000"]);
+    assert_eq!(
+        client.rows("select put(id) from t where id > 29998 order by id"),
+        ["29999", "30000"]
+    );
+    assert_eq!(
+        client.rows("select count(*) from t where id > 1000000"),
+        ["2"]
+    );
+    let error = client.error("explain select longer(v) from t");
+    assert!(error.starts_with("0A000 "), "{error}");
 }
 
 #[test]
