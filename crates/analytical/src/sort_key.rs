@@ -2,11 +2,13 @@
 //! Each key ends by itself, so that keys can stand one after the other.
 
 use std::net::IpAddr;
+use std::ops::Bound;
 
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::types::jsonb::Jsonb;
 use thermocline_query::types::numeric::Numeric;
+use thermocline_query::types::range::Range;
 use thermocline_query::types::{self, element_of, ids};
 
 /// Before the key of a value within a row or an array; NULLs are the greatest there.
@@ -135,11 +137,36 @@ pub fn key(oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             out.push(END);
             out.extend(bytes);
         }
+        Datum::Range(value) => range(value, out)?,
         Datum::MacAddr(value) => out.extend(value),
         Datum::Bit(value) => {
             escaped(&value.bytes, out);
             out.extend(length(value.length));
         }
+    }
+    Ok(())
+}
+
+/// An empty range is before all; then by where it begins, then by where it stops.
+fn range(value: &Range, out: &mut Vec<u8>) -> Result<()> {
+    let Range { element, ends } = value;
+    let Some(ends) = ends else {
+        out.push(0);
+        return Ok(());
+    };
+    for (bound, missing) in [(&ends.lower, 1), (&ends.upper, 3)] {
+        let (value, side) = match (bound, missing) {
+            (Bound::Unbounded, _) => {
+                out.push(missing);
+                continue;
+            }
+            (Bound::Included(value), _) => (value, 1),
+            (Bound::Excluded(value), 1) => (value, 2),
+            (Bound::Excluded(value), _) => (value, 0),
+        };
+        out.push(2);
+        key(*element, value, out)?;
+        out.push(side);
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::types::interval::Interval;
 use crate::types::jsonb::Jsonb;
 use crate::types::jsonpath::JsonPath;
 use crate::types::numeric::Numeric;
+use crate::types::range::Range;
 use crate::types::time::TimeTz;
 
 /// A value.
@@ -69,6 +70,8 @@ pub enum Datum {
     MacAddr([u8; 8]),
     /// `bit`, `varbit`
     Bit(Arc<BitString>),
+    /// `int4range`, `numrange`, …
+    Range(Arc<Range>),
     /// A value of an enum: its place among the labels.
     Enum(u64),
 }
@@ -185,6 +188,7 @@ borrowing! {
     as_array, Array, Array;
     as_record, Record, Record;
     as_bit, Bit, BitString;
+    as_range, Range, Range;
 }
 
 #[cold]

@@ -3,6 +3,7 @@
 //! stay as they are.
 
 use std::net::IpAddr;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::call::{Call, Plain};
@@ -14,6 +15,7 @@ use crate::types::inet::Inet;
 use crate::types::interval::Interval;
 use crate::types::jsonb::Jsonb;
 use crate::types::numeric::Numeric;
+use crate::types::range::{Ends, Range, is_end};
 use crate::types::time::TimeTz;
 use crate::types::{self, ids};
 
@@ -110,8 +112,37 @@ pub fn write(value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             write_bytes(&value.bytes, out);
         }
         Datum::Enum(place) => tagged(27, &place.to_le_bytes(), out),
+        Datum::Range(value) => {
+            tagged(28, &value.element.to_le_bytes(), out);
+            match &value.ends {
+                Some(ends) => {
+                    write_end(&ends.lower, out)?;
+                    write_end(&ends.upper, out)?;
+                }
+                None => out.push(NO_ENDS),
+            }
+        }
     }
     Ok(())
+}
+
+/// What stands before an end of a range, or in the place of both.
+const MISSING_END: u8 = 0;
+const INCLUDED_END: u8 = 1;
+const EXCLUDED_END: u8 = 2;
+const NO_ENDS: u8 = 3;
+
+fn write_end(bound: &Bound<Datum>, out: &mut Vec<u8>) -> Result<()> {
+    let (tag, value) = match bound {
+        Bound::Unbounded => {
+            out.push(MISSING_END);
+            return Ok(());
+        }
+        Bound::Included(value) => (INCLUDED_END, value),
+        Bound::Excluded(value) => (EXCLUDED_END, value),
+    };
+    out.push(tag);
+    write(value, out)
 }
 
 fn tagged(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
@@ -437,8 +468,38 @@ impl<'a> Reader<'a> {
                 bytes: self.bytes()?.to_vec(),
             })),
             27 => Datum::Enum(self.i64()?.cast_unsigned()),
+            28 => Datum::Range(Arc::new(self.range()?)),
             _ => return Err(broken()),
         })
+    }
+
+    fn range(&mut self) -> Result<Range> {
+        let element = self.u32()?;
+        let ends = match self.byte()? {
+            NO_ENDS => None,
+            tag => {
+                let lower = self.end(tag, element)?;
+                let tag = self.byte()?;
+                let upper = self.end(tag, element)?;
+                Some(Ends { lower, upper })
+            }
+        };
+        Ok(Range { element, ends })
+    }
+
+    /// An end of a range over this type.
+    fn end(&mut self, tag: u8, element: u32) -> Result<Bound<Datum>> {
+        let kind = match tag {
+            MISSING_END => return Ok(Bound::Unbounded),
+            INCLUDED_END => Bound::Included,
+            EXCLUDED_END => Bound::Excluded,
+            _ => return Err(broken()),
+        };
+        let value = self.datum()?;
+        match is_end(element, &value) {
+            true => Ok(kind(value)),
+            false => Err(broken()),
+        }
     }
 
     fn numeric(&mut self) -> Result<Numeric> {

@@ -1,6 +1,7 @@
 //! What values hold beyond their own size, for the accounts of who keeps many of them.
 
 use crate::datum::Datum;
+use crate::types::range::Ends;
 
 /// The counters of what is shared.
 const SHARED: usize = 2 * size_of::<usize>();
@@ -21,6 +22,10 @@ pub fn beyond(value: &Datum) -> usize {
                 + values(&array.elements)
         }
         Datum::Record(record) => SHARED + size_of_val(&**record) + values(&record.values),
+        Datum::Range(range) => {
+            let ends = range.ends.iter().flat_map(Ends::values);
+            SHARED + size_of_val(&**range) + ends.map(beyond).sum::<usize>()
+        }
         Datum::JsonPath(path) => SHARED + size_of_val(&**path) + path.bytes,
         _ => 0,
     }

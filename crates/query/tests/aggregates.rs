@@ -189,6 +189,10 @@ fn instances(function: &Function) -> Vec<(Vec<u32>, u32)> {
             ids::ANY | ids::ANYELEMENT | ids::ANYNONARRAY | ids::ANYARRAY
         )
     };
+    if function.arguments == [ids::ANYRANGE] {
+        let ranges = [ids::INT4RANGE, ids::NUMRANGE, ids::TSTZRANGE];
+        return ranges.map(|oid| (vec![oid], oid)).to_vec();
+    }
     if !function.arguments.iter().any(|oid| pseudo(*oid)) {
         return vec![(function.arguments.to_vec(), function.result)];
     }

@@ -128,6 +128,7 @@ fn instances(function: &Function) -> Vec<Vec<u32>> {
             ids::ANYELEMENT
                 | ids::ANYARRAY
                 | ids::ANYNONARRAY
+                | ids::ANYRANGE
                 | ids::ANYCOMPATIBLE
                 | ids::ANYCOMPATIBLEARRAY
                 | ids::ANYCOMPATIBLENONARRAY
@@ -137,7 +138,18 @@ fn instances(function: &Function) -> Vec<Vec<u32>> {
     if !function.arguments.iter().any(polymorphic) {
         return vec![function.arguments.to_vec()];
     }
-    [ids::INT4, ids::TEXT, ids::NUMERIC]
+    let elements: &[u32] = match function.arguments.contains(&ids::ANYRANGE) {
+        true => &[
+            ids::INT4,
+            ids::INT8,
+            ids::NUMERIC,
+            ids::DATE,
+            ids::TIMESTAMP,
+            ids::TIMESTAMPTZ,
+        ],
+        false => &[ids::INT4, ids::TEXT, ids::NUMERIC],
+    };
+    elements
         .iter()
         .map(|element| {
             function
@@ -145,12 +157,21 @@ fn instances(function: &Function) -> Vec<Vec<u32>> {
                 .iter()
                 .map(|argument| match *argument {
                     ids::ANYARRAY | ids::ANYCOMPATIBLEARRAY => types::array_of(*element),
+                    ids::ANYRANGE => range_over(*element),
                     oid if polymorphic(&oid) => *element,
                     oid => oid,
                 })
                 .collect()
         })
         .collect()
+}
+
+/// The range type whose ends are of this type.
+fn range_over(element: u32) -> u32 {
+    types::all()
+        .map(|row| row.oid)
+        .find(|oid| types::range::element_of(*oid) == Some(element))
+        .unwrap_or(0)
 }
 
 fn result_type(function: &Function, arguments: &[u32]) -> u32 {
@@ -160,6 +181,7 @@ fn result_type(function: &Function, arguments: &[u32]) -> u32 {
         .zip(arguments)
         .find_map(|(declared, actual)| match *declared {
             ids::ANYARRAY | ids::ANYCOMPATIBLEARRAY => types::element_of(*actual),
+            ids::ANYRANGE => types::range::element_of(*actual),
             ids::ANYELEMENT
             | ids::ANYNONARRAY
             | ids::ANYCOMPATIBLE
@@ -168,6 +190,7 @@ fn result_type(function: &Function, arguments: &[u32]) -> u32 {
         });
     match (function.result, element) {
         (ids::ANYARRAY | ids::ANYCOMPATIBLEARRAY, Some(element)) => types::array_of(element),
+        (ids::ANYRANGE, Some(element)) => range_over(element),
         (
             ids::ANYELEMENT | ids::ANYNONARRAY | ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY,
             Some(element),

@@ -80,3 +80,51 @@ select json_build_object(variadic null)
 select concat_ws('-', variadic array[1, null, 2]), concat(variadic null::text[])
 select rank(x) within group (order by x) from generate_series(1, 5) x
 select percentile_cont(0.5 + x) within group (order by x) from (values (0.1)) t (x)
+select int4range(1, 5), int4range(1, 5, '[]'), int8range(null, 3), numrange(1.5, 2.50, '(]'), daterange('2020-01-01', '2020-02-01'), tsrange('2020-01-01', '2020-02-01 10:00'), tstzrange('2020-01-01', null)
+select int4range('[1,5]'), '[1,5]'::int4range, int4range '(,3)', cast('empty' as numrange), '{"[1,2]",empty}'::int4range[]
+select '[1,5)'::int4range::text, '[1,5)'::text::int4range, int4range(1, 5)::varchar(3)
+select int4range(1, 5) @> 3, 3 <@ int4range(1, 5), int4range(1, 5) @> '[2,3)', '[2,3)' <@ int4range(1, 5), int4range(1, 5) @> null
+select numrange(1, 5) @> 3, numrange(1, 5) @> 3.0
+select int8range(1, 5) @> 3
+select int8range(1, 5) @> 3::bigint, int8range(1, 5) && '[5,6)', int8range(1, 5) -|- '[5,6)', int8range(1, 5) << '[5,6)', int8range(1, 5) &> '[5,6)'
+select daterange('2020-01-01', '2020-02-01') @> '2020-01-05'::date
+select daterange('2020-01-01', '2020-02-01') @> '2020-01-05'
+select tsrange('2020-01-01', '2020-02-01') @> date '2020-01-05'
+select int4range(1, 5) @> int8range(1, 5)
+select int4range(1, 5) = int8range(1, 5)
+select int4range(1, 5) = '[1,4]', int4range(1, 5) <> '[1,4]', int4range(1, 5) < '[1,4)', int4range(1, 5) >= 'empty', 'empty' = int4range(1, 1)
+select int4range(1, 5) + '[5,9)', int4range(1, 5) * '[3,9)', int4range(1, 5) - '[3,9)'
+select int4range(1, 5) + 1
+select lower(int4range(1, 5)), upper(numrange(1, 5.50)), lower('ABC'), upper('abc'::varchar), lower(null), upper(tsrange('2020-01-01', 'infinity'))
+select isempty(int4range(1, 1)), lower_inc(int4range(1, 5)), upper_inc(numrange(1, 5, '[]')), lower_inf(int4range(null, 5)), upper_inf(daterange('2020-01-01', 'infinity'))
+select isempty(1)
+select isempty(null::int4range), lower(null::int4range), int4range(1, 2) + null
+select 5 <@ null
+select 5 <@ '[1,2)'
+select range_merge(int4range(1, 2), int4range(5, 6)), range_merge(int4range(1, 2), '[7,8)'), pg_typeof(range_merge(daterange(null, null), 'empty'))
+select range_merge(int4range(1, 2), int8range(5, 6))
+select pg_typeof(int4range(1, 2) * '[1,2)'), pg_typeof(lower(numrange(1, 2))), pg_typeof(array[int4range(1, 2)]), pg_typeof('{empty}'::tstzrange[])
+select array[int4range(1, 2), '[5,6]', null], int4range(1, 2) = any(array[int4range(1, 2), '[5,6]']), int4range(1, 2) in ('[5,6]', '[1,1]'), array[int4range(1, 2)] @> array['[1,1]'::int4range]
+select (array[int4range(1, 2), '[5,6]'])[2], array_append('{}'::int4range[], '[1,2]'), array_position(array[int4range(1, 2), '[5,6]'], '[5,6]')
+select row(int4range(1, 2), 'x'), row(int4range(1, 2), 1) = row('[1,1]'::int4range, 1), row(int4range(1, 2), 1) < row('[1,3]'::int4range, 0)
+select to_jsonb(int4range(1, 2)), to_json(array[numrange(1, 2)]), row_to_json(row(int4range(1, 2)))
+select pg_column_size(int4range(1, 2)), pg_column_size(numrange(1.5, null)), pg_column_size(int8range(1, 2)), pg_column_size('empty'::tsrange), pg_column_size(daterange(null, '2020-01-01'))
+select int4range(1, 5, '[[')
+select int4range(1, 5, null)
+select int4range(5, 1)
+select '[5,1)'::int4range
+select '[1,x)'::int4range
+select '[1,2'::int4range
+select int4range(1, 2147483647, '[]')
+select int4range(1)
+select int4range(1, 'x')
+select int4range(1.5, 2)
+select numrange(1, 2) - numrange(0.5, 1.5), numrange(1, 2) - numrange(1.2, 1.5)
+select coalesce(null, int4range(1, 2)), nullif(int4range(1, 2), '[1,2)'), case when true then 'empty' else int4range(1, 2) end, greatest(int4range(1, 2), '[1,3)'), least(int4range(1, 2), 'empty')
+select int4range(1, 2) || 'x', concat(int4range(1, 2), 1), format('%s', int4range(1, 2))
+select int4range(1, 2) between 'empty' and '[2,3)', int4range(1, 2) is distinct from '[1,2)', int4range(1, 2) is null
+select max(int4range(1, 2))
+select int4range_canonical('[1,5]'), pg_typeof(range_send(int4range(1, 2))), range_send(numrange(1, null)), range_cmp(int4range(1, 2), 'empty')
+select int4range(1, 2)::int8range
+select int4range(1, 2)::numrange
+select int4range(1, 2)::text::numrange, '[1,2)'::char(5)::int4range

@@ -5,6 +5,7 @@
 pub(crate) mod arrays;
 pub(crate) mod row_number;
 pub(crate) mod stored;
+mod stored_range;
 pub(crate) mod value;
 mod write;
 

@@ -352,11 +352,13 @@ fn encode_value(data_type: &DataType, value: ValueRef<'_>, out: &mut Vec<u8>) {
             };
             match other.key {
                 KeyPart::None => mismatch(data_type, value),
-                KeyPart::Whole if other.width.is_none() => {
-                    push_escaped(bytes, out);
+                KeyPart::Whole | KeyPart::AllBut(_) if other.width.is_none() => {
+                    push_escaped(other.key_of(bytes), out);
                     out.extend_from_slice(&TERMINATOR);
                 }
-                KeyPart::First(_) | KeyPart::Whole => out.extend_from_slice(other.key_of(bytes)),
+                KeyPart::First(_) | KeyPart::AllBut(_) | KeyPart::Whole => {
+                    out.extend_from_slice(other.key_of(bytes))
+                }
             }
         }
         _ => mismatch(data_type, value),

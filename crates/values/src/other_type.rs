@@ -17,6 +17,8 @@ pub enum KeyPart {
     None,
     /// So many at the front; what follows does not tell two equal values apart.
     First(usize),
+    /// All but so many at the end, which do not tell two equal values apart.
+    AllBut(usize),
     /// All of them.
     Whole,
 }
@@ -59,6 +61,10 @@ impl OtherType {
     pub fn key_of<'a>(&self, value: &'a [u8]) -> &'a [u8] {
         match self.key {
             KeyPart::First(bytes) => value.get(..bytes).unwrap_or(value),
+            KeyPart::AllBut(bytes) => {
+                let length = value.len().saturating_sub(bytes);
+                value.get(..length).unwrap_or(value)
+            }
             KeyPart::None | KeyPart::Whole => value,
         }
     }
@@ -284,6 +290,21 @@ static OTHER_TYPES: &[OtherType] = &[
     plain(2951, "_uuid", "uuid[]"),
     plain(3802, "jsonb", "jsonb"),
     plain(3807, "_jsonb", "jsonb[]"),
+    ordered(3904, "int4range", "int4range", -1),
+    plain(3905, "_int4range", "int4range[]"),
+    OtherType {
+        key: KeyPart::AllBut(4),
+        ..plain(3906, "numrange", "numrange")
+    },
+    plain(3907, "_numrange", "numrange[]"),
+    ordered(3908, "tsrange", "tsrange", -1),
+    plain(3909, "_tsrange", "tsrange[]"),
+    ordered(3910, "tstzrange", "tstzrange", -1),
+    plain(3911, "_tstzrange", "tstzrange[]"),
+    ordered(3912, "daterange", "daterange", -1),
+    plain(3913, "_daterange", "daterange[]"),
+    ordered(3926, "int8range", "int8range", -1),
+    plain(3927, "_int8range", "int8range[]"),
     plain(4072, "jsonpath", "jsonpath"),
     plain(4073, "_jsonpath", "jsonpath[]"),
 ];
@@ -306,5 +327,8 @@ mod tests {
         let interval = OtherType::of(1186).unwrap();
         assert_eq!(interval.key_of(&[7; 32]), [7; 16]);
         assert_eq!(OtherType::of(1083).unwrap().key_of(&[7; 8]), [7; 8]);
+        let numrange = OtherType::of(3906).unwrap();
+        assert_eq!(numrange.key_of(&[7; 9]), [7; 5]);
+        assert_eq!(numrange.key_of(&[7; 3]), [0; 0]);
     }
 }

@@ -32,6 +32,7 @@ pub(super) const fn is_polymorphic(oid: u32) -> bool {
             | ids::ANYARRAY
             | ids::ANYNONARRAY
             | ids::ANYENUM
+            | ids::ANYRANGE
             | ids::ANYCOMPATIBLE
             | ids::ANYCOMPATIBLEARRAY
             | ids::ANYCOMPATIBLENONARRAY

@@ -8,7 +8,7 @@ use crate::functions::{self, Function};
 use crate::operators::{self, Operator};
 use crate::types::domain::base;
 use crate::types::user::Class;
-use crate::types::{self, format_type, ids};
+use crate::types::{self, format_type, ids, range};
 
 /// A function that takes the arguments.
 pub(super) struct Choice {
@@ -331,6 +331,7 @@ fn keep_best(left: &mut Vec<usize>, score: impl Fn(usize) -> usize) {
 pub(super) struct Generic {
     element: u32,
     array: u32,
+    range: u32,
     compatible: u32,
 }
 
@@ -365,6 +366,16 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
                 }
                 generic.array = array;
             }
+            ids::ANYRANGE => {
+                if *argument == ids::UNKNOWN {
+                    continue;
+                }
+                let range = base(*argument);
+                if generic.range != 0 && generic.range != range {
+                    return None;
+                }
+                generic.range = range;
+            }
             ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY => {
                 compatible_mentioned = true;
                 non_array |= *declared == ids::ANYCOMPATIBLENONARRAY;
@@ -383,6 +394,13 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
     }
     if generic.array != 0 {
         let element = element_type(generic.array)?;
+        if generic.element != 0 && generic.element != element {
+            return None;
+        }
+        generic.element = element;
+    }
+    if generic.range != 0 {
+        let element = range::element_of(generic.range)?;
         if generic.element != 0 && generic.element != element {
             return None;
         }
@@ -425,6 +443,7 @@ impl Generic {
         Ok(match declared {
             ids::ANYELEMENT | ids::ANYNONARRAY | ids::ANYENUM if self.element != 0 => self.element,
             ids::ANYARRAY if self.array != 0 => self.array,
+            ids::ANYRANGE if self.range != 0 => self.range,
             ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY => self.compatible,
             ids::ANYARRAY if self.element != 0 => return Err(without_array(self.element)),
             ids::ANYCOMPATIBLEARRAY => match types::array_of(self.compatible) {
@@ -442,6 +461,7 @@ impl Generic {
         let actual = match declared {
             ids::ANYELEMENT | ids::ANYNONARRAY | ids::ANYENUM => self.element,
             ids::ANYARRAY => self.array,
+            ids::ANYRANGE => self.range,
             ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY => self.compatible,
             ids::ANYCOMPATIBLEARRAY => types::array_of(self.compatible),
             other => other,

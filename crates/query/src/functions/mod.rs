@@ -27,6 +27,7 @@ mod number_format;
 mod numeric;
 mod oid;
 mod pattern;
+mod range;
 mod record;
 pub(crate) mod sample;
 mod send;
@@ -436,6 +437,7 @@ static FAMILIES: &[&[Function]] = &[
     numeric::FUNCTIONS,
     oid::FUNCTIONS,
     pattern::FUNCTIONS,
+    range::FUNCTIONS,
     record::FUNCTIONS,
     sample::FUNCTIONS,
     send::FUNCTIONS,

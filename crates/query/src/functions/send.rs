@@ -45,6 +45,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     of(3447, "macaddr8_send", &[ids::MACADDR8]),
     of(3533, "enum_send", &[ids::ANYENUM]).stable(),
     of(3803, "jsonb_send", &[ids::JSONB]),
+    of(3837, "range_send", &[ids::ANYRANGE]).stable(),
     of(4004, "jsonpath_send", &[ids::JSONPATH]),
 ];
 

@@ -3,6 +3,7 @@
 //! are compared with each other.
 
 use std::hash::{Hash as _, Hasher};
+use std::ops::Bound;
 
 use super::ids;
 use super::jsonb::Jsonb;
@@ -152,6 +153,21 @@ pub fn hash<H: Hasher>(oid: u32, value: &Datum, state: &mut H) {
         Datum::Bit(bits) => {
             bits.length.hash(state);
             bits.bytes.hash(state);
+        }
+        Datum::Range(range) => {
+            for bound in range
+                .ends
+                .iter()
+                .flat_map(|ends| [&ends.lower, &ends.upper])
+            {
+                let (kind, value) = match bound {
+                    Bound::Unbounded => (0, &Datum::Null),
+                    Bound::Included(value) => (1, value),
+                    Bound::Excluded(value) => (2, value),
+                };
+                state.write_u8(kind);
+                hash(range.element, value, state);
+            }
         }
         Datum::Enum(place) => place.hash(state),
     }

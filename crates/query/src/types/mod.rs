@@ -22,6 +22,7 @@ pub mod macaddr;
 pub mod numeric;
 pub mod oid;
 pub mod pseudo;
+pub mod range;
 pub mod record;
 pub mod text;
 pub mod time;
@@ -123,6 +124,7 @@ static FAMILIES: &[&[Type]] = &[
     numeric::TYPES,
     oid::TYPES,
     pseudo::TYPES,
+    range::TYPES,
     record::TYPES,
     text::TYPES,
     time::TYPES,

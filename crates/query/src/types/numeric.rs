@@ -533,7 +533,7 @@ fn send(_: &Call<'_>, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn compare(a: &Datum, b: &Datum) -> Ordering {
+pub(super) fn compare(a: &Datum, b: &Datum) -> Ordering {
     a.as_numeric().cmp(b.as_numeric())
 }
 

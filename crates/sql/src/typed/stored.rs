@@ -14,9 +14,11 @@
 //! | composite types, and arrays with rows in them | `query::serial`, of all columns that there ever were, without names |
 //! | `numeric` beyond its small form | `values::numeric::long` |
 //! | `inet`, `cidr` | family, the network's address, the bits of the prefix, the address |
+//! | ranges | `stored_range` |
 //! | all others | `query::serial` |
 //!
-//! Where a type has an order, its bytes (of an `interval` the first 16) have the same.
+//! Where a type has an order, its bytes have the same (of an `interval` the first 16, of a
+//! `numrange` all but the last 4).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -34,6 +36,7 @@ use thermocline_query::types::domain::{Condition, Domain, base, is_domain};
 use thermocline_query::types::inet::Inet;
 use thermocline_query::types::interval::Interval;
 use thermocline_query::types::numeric::Numeric;
+use thermocline_query::types::range;
 use thermocline_query::types::time::TimeTz;
 use thermocline_query::types::user::{self, Class, Columns, Kind, UserType};
 use thermocline_query::types::{self, ids};
@@ -44,6 +47,7 @@ use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
 use thermocline_values::value_error::ValueError;
 
+use super::stored_range;
 use super::value::{of_numeric, to_query, to_stored};
 
 const MICROS_A_SECOND: i64 = 1_000_000;
@@ -73,7 +77,7 @@ pub(crate) fn is_serial(oid: u32) -> bool {
             | ids::INET
             | ids::CIDR
             | ids::OID
-    )
+    ) && range::element_of(oid).is_none()
 }
 
 /// Appends the bytes of a value that is not NULL.
@@ -114,6 +118,7 @@ pub(crate) fn encode(oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             out.push(inet.prefix);
             out.extend(address);
         }
+        Datum::Range(value) => stored_range::encode(value, out)?,
         Datum::Null => return Err(broken(oid)),
         value if is_of_rows(oid) => serial::write(&widened(oid, value)?, out)?,
         value => serial::write(value, out)?,
@@ -149,6 +154,9 @@ pub(crate) fn decode(oid: u32, bytes: &[u8]) -> Result<Datum> {
         ids::OID => bytes
             .first_chunk()
             .map(|word| Datum::Oid(u32::from_be_bytes(*word))),
+        _ if range::element_of(oid).is_some() => {
+            stored_range::decode(oid, bytes).map(|value| Datum::Range(value.into()))
+        }
         _ if is_of_rows(oid) => return narrowed(oid, serial::read(bytes)?),
         _ => return serial::read(bytes),
     };
@@ -274,19 +282,19 @@ fn network(address: &[u8], prefix: u8) -> Vec<u8> {
     address.iter().enumerate().map(kept).collect()
 }
 
-const fn ordered64(value: i64) -> [u8; 8] {
+pub(super) const fn ordered64(value: i64) -> [u8; 8] {
     (value ^ i64::MIN).to_be_bytes()
 }
 
-const fn from_ordered64(bytes: [u8; 8]) -> i64 {
+pub(super) const fn from_ordered64(bytes: [u8; 8]) -> i64 {
     i64::from_be_bytes(bytes) ^ i64::MIN
 }
 
-const fn ordered32(value: i32) -> [u8; 4] {
+pub(super) const fn ordered32(value: i32) -> [u8; 4] {
     (value ^ i32::MIN).to_be_bytes()
 }
 
-const fn from_ordered32(bytes: [u8; 4]) -> i32 {
+pub(super) const fn from_ordered32(bytes: [u8; 4]) -> i32 {
     i32::from_be_bytes(bytes) ^ i32::MIN
 }
 
@@ -543,6 +551,64 @@ mod tests {
         (ids::TEXT_ARRAY, &["{a,\"b c\",NULL,\"NULL\"}"]),
         (ids::NUMERIC_ARRAY, &["{1.50,NaN,-0.003}"]),
         (ids::TIMESTAMPTZ_ARRAY, &["{\"2020-01-01 00:00:00+00\"}"]),
+        (
+            ids::INT4RANGE,
+            &[
+                "empty",
+                "(,1)",
+                "(,)",
+                "[-5,1)",
+                "[1,2)",
+                "[1,)",
+                "[256,2147483647)",
+            ],
+        ),
+        (
+            ids::INT8RANGE,
+            &["empty", "[-9223372036854775808,1)", "[1,256)"],
+        ),
+        (
+            ids::NUMRANGE,
+            &[
+                "empty",
+                "(,-1.50)",
+                "(,0)",
+                "(,0]",
+                "(,0.00000000000000000000000000000000000000000001]",
+                "(,)",
+                "[-Infinity,0]",
+                "[-1000000000000000000000000000000000000000000,1)",
+                "[-2,-1)",
+                "(-2,-1)",
+                "[0,12)",
+                "[0.00,123.450]",
+                "[0.00,)",
+                "(1.5,NaN]",
+                "[NaN,NaN]",
+            ],
+        ),
+        (
+            ids::DATERANGE,
+            &[
+                "empty",
+                "[-infinity,infinity)",
+                "[-infinity,infinity]",
+                "(-infinity,)",
+                "[2000-01-01,2000-01-02)",
+            ],
+        ),
+        (
+            ids::TSRANGE,
+            &[
+                "(,\"2000-01-01 10:00:00\"]",
+                "[\"2000-01-01 10:00:00\",infinity)",
+            ],
+        ),
+        (
+            ids::TSTZRANGE,
+            &["(\"2000-01-01 10:00:00+00\",\"2000-01-01 10:00:00.000001+00\"]"],
+        ),
+        (ids::INT4RANGE_ARRAY, &["{\"[1,2)\",empty,NULL}"]),
         (ids::JSONPATH, &["$.\"a\"[*]?(@ > 1)"]),
     ];
 

@@ -46,6 +46,24 @@ pub fn key_of(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().saturating_sub(SCALE_BYTES)]
 }
 
+/// How many of these bytes are the key of a number, whatever follows it; `None` where it does not
+/// end.
+#[must_use]
+pub fn key_length(bytes: &[u8]) -> Option<usize> {
+    let first = *bytes.first()?;
+    let (magnitude, end) = match first < ZERO {
+        true => (!first, u8::MAX),
+        false => (first, 0),
+    };
+    let head = match magnitude {
+        ZERO | INFINITY | NAN => return Some(1),
+        TINY | HUGE => 5,
+        _ => 1,
+    };
+    let pairs = bytes.get(head..)?.iter().position(|byte| *byte == end)?;
+    Some(head + pairs + 1)
+}
+
 /// Appends the key of a number that has `digits` (0 to 9, the first not 0), of which
 /// `before_point` stand before the point; no digits are zero.
 fn push_key(negative: bool, digits: &[u8], before_point: i32, out: &mut Vec<u8>) {

@@ -266,6 +266,11 @@ fn keys_of_the_long_form_have_the_order_of_numbers() {
         long::write_text(&bytes, &mut shown);
         assert_eq!(String::from_utf8(shown).unwrap(), text);
         assert!(long::key_of(&bytes) > &last[..], "{text}");
+        assert_eq!(
+            long::key_length(&bytes),
+            Some(long::key_of(&bytes).len()),
+            "{text}"
+        );
         last = long::key_of(&bytes).to_vec();
     }
     assert_eq!(long::from_text("NaN").unwrap(), long::NAN_BYTES);

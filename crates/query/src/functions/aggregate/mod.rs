@@ -272,6 +272,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ids::ANYARRAY,
         &ordered::DISCRETE,
     ),
+    Function::aggregate(
+        4450,
+        "range_intersect_agg",
+        &[ids::ANYRANGE],
+        ids::ANYRANGE,
+        &super::range::INTERSECT_AGGREGATE,
+    ),
     Function::aggregate(3986, "rank", &[ids::ANY], ids::INT8, &hypothetical::RANK)
         .called_on_null()
         .variadic(ids::ANY),

@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::Result;
 use crate::types::array::Array;
+use crate::types::range::Ends;
 use crate::types::record::Level;
 use crate::types::{self, ids};
 
@@ -24,6 +25,9 @@ fn alignment(oid: u32) -> usize {
         | ids::INTERVAL
         | ids::PG_LSN
         | ids::XID8
+        | ids::TSRANGE
+        | ids::TSTZRANGE
+        | ids::INT8RANGE
         | ids::RECORD => 8,
         ids::BOOL | ids::CHAR | ids::NAME | ids::UUID | ids::CSTRING | ids::UNKNOWN => 1,
         ids::INT2 | ids::TID => 2,
@@ -83,6 +87,16 @@ fn array_size(call: &Call<'_>, array: &Array) -> Result<usize> {
     Ok(size)
 }
 
+/// The size so far with one more value of this type, which takes these bytes alone.
+fn added(size: usize, oid: u32, bytes: usize) -> usize {
+    let varies = types::by_oid(oid).is_none_or(|row| row.length == -1);
+    if varies && bytes.saturating_sub(3) <= SHORT_MAX {
+        size.saturating_add(bytes.saturating_sub(3))
+    } else {
+        size.next_multiple_of(alignment(oid)).saturating_add(bytes)
+    }
+}
+
 /// The bytes of a value that is not NULL; those of `jsonb` and `jsonpath` roughly.
 pub(in crate::functions) fn stored_size(call: &Call<'_>, oid: u32, value: &Datum) -> Result<usize> {
     let length = types::by_oid(oid).map_or(-1, |row| row.length);
@@ -95,6 +109,14 @@ pub(in crate::functions) fn stored_size(call: &Call<'_>, oid: u32, value: &Datum
         Datum::Bytea(bytes) => HEAD + bytes.len(),
         Datum::Numeric(_) => numeric_size(&types::to_text(call, ids::NUMERIC, value)?),
         Datum::Inet(address) => HEAD + 2 + usize::from(address.bits()) / 8,
+        Datum::Range(range) => {
+            let mut size = HEAD + 4;
+            for value in range.ends.iter().flat_map(Ends::values) {
+                let bytes = stored_size(call, range.element, value)?;
+                size = added(size, range.element, bytes);
+            }
+            size + 1
+        }
         Datum::Array(array) if types::by_oid(oid).is_some_and(|row| row.element != 0) => {
             // `int2vector` and `oidvector`: a head of their own.
             24 + array.elements.len() * if array.element == ids::INT2 { 2 } else { 4 }
@@ -114,12 +136,7 @@ pub(in crate::functions) fn stored_size(call: &Call<'_>, oid: u32, value: &Datum
                     continue;
                 }
                 let bytes = stored_size(call, *oid, value)?;
-                let varies = types::by_oid(*oid).is_none_or(|row| row.length == -1);
-                size = if varies && bytes.saturating_sub(3) <= SHORT_MAX {
-                    size.saturating_add(bytes.saturating_sub(3))
-                } else {
-                    size.next_multiple_of(alignment(*oid)).saturating_add(bytes)
-                };
+                size = added(size, *oid, bytes);
             }
             size
         }
