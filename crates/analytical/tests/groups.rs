@@ -58,6 +58,7 @@ const COLUMNS: &[(&str, u32)] = &[
     ("uuid", ids::UUID),
     ("jsonb", ids::JSONB),
     ("inet", ids::INET),
+    ("range", ids::NUMRANGE),
     ("bits", ids::BIT),
     ("ints", ids::INT4_ARRAY),
     ("lsn", ids::PG_LSN),

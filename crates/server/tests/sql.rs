@@ -60,6 +60,11 @@ const SCRIPTS: [(&str, &str, &str); 13] = [
         "drivers",
     ),
     (
+        include_str!("sql/ranges.sql"),
+        include_str!("sql/ranges.out"),
+        "ranges",
+    ),
+    (
         include_str!("sql/rows_of_functions.sql"),
         include_str!("sql/rows_of_functions.out"),
         "rows_of_functions",

@@ -238,7 +238,7 @@ fn a_plan_says_by_which_index_rows_are_read() {
 }
 
 /// Types that an index can be over, and how a value is made of `@`.
-const TYPES: [(&str, &str); 22] = [
+const TYPES: [(&str, &str); 25] = [
     ("smallint", "(@)::smallint"),
     ("int", "@"),
     ("bigint", "@ * 10000000000"),
@@ -270,6 +270,12 @@ const TYPES: [(&str, &str); 22] = [
         "('00000000-0000-0000-0000-' || lpad((@)::text, 12, '0'))::uuid",
     ),
     ("inet", "('10.0.0.0'::inet + @)"),
+    ("int4range", "int4range(@, @ + 3)"),
+    ("numrange", "numrange(@, @ + 0.50)"),
+    (
+        "tsrange",
+        "tsrange(null, timestamp '2020-01-01' + @ * interval '1 hour')",
+    ),
 ];
 
 #[test]

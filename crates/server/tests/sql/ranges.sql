@@ -1,0 +1,117 @@
+-- Ranges: their texts, functions and operators, as columns, keys and elements of arrays. ranges.out is what PostgreSQL
+-- 15 answers, recorded as that of basics.sql:
+--   psql -X -q -a -h 127.0.0.1 -p PORT -U postgres postgres < ranges.sql > ranges.out 2>&1
+create schema ra;
+set search_path = ra;
+set timezone = 'UTC';
+-- Texts.
+select ''::int4range;
+select '-[1,2)'::int4range;
+select '[1,2) - '::int4range;
+select '(",2)'::numrange;
+select '(,,2)'::numrange;
+select '(),2)'::numrange;
+select '(2,))'::numrange;
+select '(],2)'::numrange;
+select '(2,])'::numrange;
+select '[3,2]'::numrange;
+select 'empty or so'::numrange;
+select '  empty  '::numrange, ' ( 1 , 2.50 )  '::numrange, '(1,)'::numrange, '[,2]'::numrange, '(,)'::numrange, '["1","\2"]'::numrange;
+select '[2000-01-01 10:00,"2000-01-02"]'::tsrange, '[,2000-01-02 00:00+02)'::tstzrange, '["-infinity",infinity)'::tsrange;
+select '[1,1)'::numrange, '(1,1]'::numrange, '(1,1)'::numrange, '[1,1]'::numrange;
+-- The one form of ranges of whole things.
+select int4range(1, 10, '[]'), int4range(1, 10, '[)'), int4range(1, 10, '(]'), int4range(1, 10, '()'), int4range(1, 2, '()');
+select daterange('2000-01-10', '2000-01-20', '[]'), daterange('2000-01-10', '2000-01-11', '()'), daterange('2000-01-10', '2000-01-11', '(]');
+select daterange('-infinity', '2000-01-01', '()'), daterange('2000-01-01', 'infinity', '[)'), daterange('2000-01-01', 'infinity', '[]');
+select int4range(1, 2147483647, '[]');
+select int8range(9223372036854775807, null, '()');
+select daterange('2000-01-01', '5874897-12-31', '[]');
+select int4range(1, 5, '[[');
+select int4range(1, 5, null);
+select int4range(5, 1);
+-- Columns, with an index.
+create table n (id int generated always as identity primary key, nr numrange);
+create index n_nr on n (nr);
+insert into n (nr) values ('[,)'), ('[3,]'), ('[, 5)'), (numrange(1.1, 2.2)), ('empty'), (numrange(1.7, 1.7, '[]')), (null);
+select nr, isempty(nr), lower(nr), upper(nr) from n order by id;
+select nr, lower_inc(nr), lower_inf(nr), upper_inc(nr), upper_inf(nr) from n order by id;
+select nr from n order by nr;
+select nr from n order by nr desc nulls last limit 3;
+select nr from n where range_contains(nr, numrange(1.9, 1.91)) order by id;
+select nr from n where nr @> numrange(1.0, 10000.1) order by id;
+select nr from n where range_contained_by(numrange(-1e7, -10000.1), nr) order by id;
+select nr from n where 1.9 <@ nr order by id;
+select nr from n where nr = 'empty';
+select nr from n where nr = '(1.1, 2.2)';
+select nr from n where nr = '[1.10, 2.200)';
+select nr from n where nr < 'empty' order by nr;
+select nr from n where nr < numrange(0.0, 1.0, '[]') order by nr;
+select nr from n where nr >= 'empty' order by nr;
+select nr from n where nr > numrange(0.0, 1.0, '[]') order by nr;
+select nr from n where nr in ('empty', '[1.7,1.7]') order by nr;
+select nr from n where nr && '[2,3]' order by nr;
+select nr from n where nr is null;
+select range_intersect_agg(nr) from n;
+select range_intersect_agg(nr) from n where false;
+select range_intersect_agg(nr) from n where nr @> 4.0;
+update n set nr = nr * numrange(2, 4) where nr @> 3.5;
+update n set nr = '[4,2)' where id = 1;
+delete from n where isempty(nr) returning id, nr;
+select id, nr from n order by id;
+-- Keys, groups, joins.
+create table k (r int4range primary key, note text);
+insert into k values ('[1,5]', 'a'), ('empty', 'b'), ('(,3)', 'c'), ('[1,2147483647)', 'd');
+insert into k values ('[1,6)', 'again');
+insert into k values ('(1,1)', 'again');
+insert into k values ('[1,6)', 'e') on conflict (r) do update set note = k.note || excluded.note;
+insert into k values (null, 'none');
+select * from k order by r;
+select note from k where r = '(0,5]';
+select note from k where r >= '[1,6)' order by r;
+create table d (r numrange unique, v int);
+insert into d values ('[1.0,2)', 1), ('[1.00,3)', 2);
+insert into d values ('[1,2.000)', 3);
+select r, sum(v) from (values ('[1,2)'::numrange, 1), ('[1.0,2.0)', 2), ('empty', 4), ('(3,3)', 8), (null, 16)) x (r, v) group by r having count(*) = 2 and lower(r) is null;
+select count(distinct r), count(r) from (values ('[1,2)'::numrange), ('[1.0,2.0)'), ('empty'), (null)) x (r);
+select a.r, b.v from d a join d b using (r) order by r;
+select x.r, k.note from (values ('[1,6)'::int4range), ('[7,8)')) x (r) left join k on k.r = x.r order by x.r;
+select a.note, b.note from k a join k b on a.r && b.r and a.note < b.note order by 1, 2;
+-- Operators.
+select numrange(2.0, 3.0) -|- numrange(3.0, 4.0), numrange(2.0, 3.0) -|- numrange(3.1, null), numrange(2.0, 3.0, '[]') -|- numrange(3.0, 4.0, '()'), numrange(2.0, 3.0, '(]') -|- numrange(1.0, 2.0, '(]');
+select int4range(1, 3, '[]') -|- int4range(3, 5, '()'), int4range(1, 3, '[]') -|- int4range(4, 5);
+select numrange(1.1, 3.3) <@ numrange(0.1, 10.1), numrange(0.1, 10.1) <@ numrange(1.1, 3.3);
+select numrange(1.1, 2.2) - numrange(2.0, 3.0), numrange(1.1, 2.2) - numrange(2.2, 3.0), numrange(1.1, 2.2, '[]') - numrange(2.0, 3.0);
+select numrange(10.1, 12.2, '[]') - numrange(110.0, 120.2, '(]'), numrange(10.1, 12.2, '[]') - numrange(0.0, 120.2, '(]');
+select numrange(1, 9) - numrange(3, 4);
+select numrange(4.5, 5.5, '[]') && numrange(5.5, 6.5), numrange(1.0, 2.0) << numrange(3.0, 4.0), numrange(1.0, 3.0, '[]') << numrange(3.0, 4.0, '[]'), numrange(1.0, 3.0, '()') << numrange(3.0, 4.0, '()');
+select numrange(1.0, 2.0) >> numrange(3.0, 4.0), numrange(3.0, 70.0) &< numrange(6.6, 100.0), numrange(3.0, 70.0) &> numrange(6.6, 100.0);
+select numrange(1.1, 2.2) < numrange(1.0, 200.2), numrange(1.1, 2.2) < numrange(1.1, 1.2);
+select numrange(1.0, 2.0) + numrange(2.0, 3.0), numrange(1.0, 2.0) + numrange(1.5, 3.0);
+select numrange(1.0, 2.0) + numrange(2.5, 3.0);
+select range_merge(numrange(1.0, 2.0), numrange(2.5, 3.0)), numrange(1.0, 2.0) * numrange(1.5, 3.0), numrange(1.0, 2.0) * numrange(2.5, 3.0);
+select int4range(1, 5) @> 3, int4range(1, 5) @> '[2,3)', 3 <@ int4range(1, 5), daterange('2020-01-01', '2020-02-01') @> date '2020-01-05';
+select int8range(1, 5) @> 3;
+select int4range(1, 5) = int8range(1, 5);
+select 5 <@ '[1,2)';
+select min(r) from k;
+-- Arrays, rows, JSON, parameters.
+create table a (id int, rs int4range[], t tstzrange);
+insert into a values (1, '{"[1,2]",empty,NULL}', '[2020-01-01 00:00+02,)'), (2, array[int4range(5, 6)], null);
+select id, rs, rs[1], t from a order by id;
+select id, unnest(rs) from a order by 1, 2 nulls last;
+select id from a where int4range(1, 3) = any (rs);
+select array_agg(r order by r) from k;
+select row(r, note) from k order by r limit 2;
+select to_jsonb(r), json_build_array(r) from k where note = 'c';
+prepare p (int4range, int) as select $1 @> $2, $1 * '[3,9)', lower($1) + $2;
+execute p ('[1,5]', 3);
+deallocate p;
+-- Generated columns, defaults, checks, the catalog.
+create table b (s date, e date, at daterange generated always as (daterange(s, e, '[]')) stored, note daterange default '[2020-01-01,2020-01-31]', check (not isempty(daterange(s, e, '[]'))));
+insert into b (s, e) values ('2020-01-01', '2020-01-05') returning at, note;
+insert into b (s, e) values ('2020-01-07', '2020-01-05');
+select pg_typeof(int4range(1, 2) * '[1,2)'), pg_typeof(lower(numrange(1, 2))), pg_typeof(array[tsrange(null, null)]), 'int8range'::regtype::oid;
+select count(*) from pg_range where rngtypid::regtype::text like '%range';
+select r.rngtypid::regtype, r.rngsubtype::regtype, t.typtype, t.typcategory, t.typarray::regtype from pg_range r join pg_type t on t.oid = r.rngtypid order by 1;
+drop table n, k, d, a, b;
+drop schema ra;
