@@ -22,7 +22,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 13] = [
+const SCRIPTS: [(&str, &str, &str); 14] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),

@@ -37,7 +37,7 @@ pub struct AnalyzedStatement {
     /// The calls that are made before it.
     pub calls: Vec<CallBefore>,
     /// What is computed over each of its rows by calls.
-    pub over: Option<CallsOver>,
+    pub over: Option<Box<CallsOver>>,
 }
 
 /// Analyses a query, INSERT, UPDATE or DELETE, any of which may have changes of rows in its WITH.
@@ -90,7 +90,7 @@ pub fn analyze_statement(
         statement,
         parameters: analyzer.parameters,
         calls,
-        over,
+        over: over.map(Box::new),
     })
 }
 

@@ -7,8 +7,8 @@ use pg_raw_parse::Node;
 use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
-    self, AlterFunction, Analyzed, AnalyzedStatement, CallBefore, CallsOver, CreateFunction,
-    DropFunction, Language, analyze, analyze_statement,
+    self, AlterFunction, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, Language,
+    analyze, analyze_statement,
 };
 use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
@@ -34,10 +34,6 @@ use crate::typed::{TypedQuery, positioned};
 pub(crate) struct BoundStatement {
     /// The statement.
     pub(crate) analyzed: AnalyzedStatement,
-    /// The calls that are made before it.
-    pub(crate) calls: Vec<CallBefore>,
-    /// What calls make of its rows.
-    pub(crate) over: Option<CallsOver>,
     /// The users' tables that it names.
     pub(crate) tables: Vec<Arc<Table>>,
     /// It shows the session's own cursors or statements.
@@ -98,7 +94,7 @@ pub(crate) fn bind_statement(
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found).within_body(around);
     let depth = depth_with_views(catalog);
-    let mut analyzed = stack::with_room(depth, || {
+    let analyzed = stack::with_room(depth, || {
         let analyzed = analyze_statement(statement, &relations, &environment, declared);
         let mut analyzed = analyzed.map_err(|error| positioned(error, text))?;
         may_read(&mut analyzed.statement, &found, &environment)?;
@@ -113,8 +109,6 @@ pub(crate) fn bind_statement(
         Ok::<_, SqlError>(analyzed)
     })?;
     Ok(BoundStatement {
-        calls: std::mem::take(&mut analyzed.calls),
-        over: analyzed.over.take(),
         analyzed,
         shows_own: found.own.get(),
         of_the_moment: environment.has_told_time(),

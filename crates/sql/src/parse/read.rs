@@ -116,8 +116,8 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::AlterDatabaseSetStmt(of) => role::set_in_database(of)?,
         Node::CreateRangeStmt(_) => {
             return Err(SqlError::unsupported(
-                "range types are not supported",
-                "Use two columns, and a CHECK that one is not above the other.",
+                "CREATE TYPE AS RANGE is not supported",
+                "Use int4range, int8range, numrange, daterange, tsrange or tstzrange.",
             ));
         }
         _ => return Err(refused::statement(text)),

@@ -100,7 +100,9 @@ impl Lookup<'_> {
     pub(super) fn tree(&self, text: &str, declared: &[u32]) -> Result<Option<change::Statement>> {
         let place = Place { text, declared };
         let bound = self.bound(query_of(&self.parsed(place)?)?, place, true)?;
-        let is_all = bound.calls.is_empty() && bound.over.is_none() && !bound.of_the_moment;
+        let is_all = bound.analyzed.calls.is_empty()
+            && bound.analyzed.over.is_none()
+            && !bound.of_the_moment;
         Ok(is_all.then_some(bound.analyzed.statement))
     }
 
@@ -134,10 +136,10 @@ impl Lookup<'_> {
         let mut bound = self.bound(statement, place, true)?;
         let of_the_moment = bound.of_the_moment;
         let whole = |bound| whole(bound).of_the_moment(of_the_moment);
-        let calls = std::mem::take(&mut bound.calls);
+        let calls = std::mem::take(&mut bound.analyzed.calls);
         let calls = CallsBefore::new(calls, &bound.analyzed.parameters).map(Arc::new);
-        let over = bound.over.take();
-        let over = over.map(|over| CallsOver::new(over, &bound.analyzed.parameters));
+        let over = bound.analyzed.over.take();
+        let over = over.map(|over| CallsOver::new(*over, &bound.analyzed.parameters));
         let over = over.map(Arc::new);
         drop(parsed);
         let actor = Actor::named(&settings.role, &self.catalog)?;

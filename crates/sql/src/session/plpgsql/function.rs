@@ -112,7 +112,14 @@ impl Session {
             let own = self.begin_own();
             let made = match self.plpgsql.made.take() {
                 Some(made) if made.is_of(query, calls) => made,
-                _ => self.make(calls, query, parameters).await?,
+                _ => {
+                    // All calls are a part of one statement.
+                    let outer = self.plpgsql.deadline;
+                    self.plpgsql.deadline = self.options().deadline;
+                    let made = self.make(calls, query, parameters).await;
+                    self.plpgsql.deadline = outer;
+                    made?
+                }
             };
             let answer = self.answer_now(query, planned, &made.values, rows).await;
             if matches!(&answer, Err(error) if error.stale_plan) {

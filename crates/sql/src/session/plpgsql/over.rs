@@ -62,7 +62,9 @@ impl Session {
             // All calls are a part of one statement.
             let outer = self.plpgsql.deadline;
             self.plpgsql.deadline = self.options().deadline;
-            let kept = self.answer_over_rows(over, (query, planned), parameters).await;
+            let kept = self
+                .answer_over_rows(over, (query, planned), parameters)
+                .await;
             self.plpgsql.deadline = outer;
             let kept = kept?;
             if own {

@@ -206,8 +206,14 @@ fn calls_for_each_row_have_their_limits() {
         ["2"]
     );
     client.tag("set statement_timeout = '300ms'");
-    let error = client.error("select slow(id) from t");
-    assert!(error.starts_with("57014 "), "{error}");
+    for long in [
+        "select slow(id) from t",
+        "select slow(1), slow(2), slow(3), slow(4), slow(5), slow(6), slow(7), slow(8)",
+        "select id from t where slow(id) < 0",
+    ] {
+        let error = client.error(long);
+        assert!(error.starts_with("57014 "), "{long}: {error}");
+    }
     client.tag("reset statement_timeout");
     // All of it or nothing.
     let error = client.error("select put(id), 1 / (id - 500) from t where id <= 1000 order by id");
