@@ -442,6 +442,39 @@ fn every_module_says_what_it_is_for() {
     none_of(silent.collect());
 }
 
+/// The module that a file is, and the directory of its parent; none for the roots of crates.
+fn module_of(path: &str) -> Option<(&str, &str)> {
+    let (folder, file) = path.rsplit_once('/')?;
+    let stem = file.strip_suffix(".rs")?;
+    match stem {
+        "lib" | "main" => None,
+        "mod" => folder.rsplit_once('/').map(|(parent, name)| (name, parent)),
+        _ => Some((stem, folder)),
+    }
+}
+
+/// Nobody compiles a file that no module names, and so nobody misses it.
+#[test]
+fn every_file_is_a_module() {
+    let all = sources();
+    let names = |path: &str, stem: &str| {
+        let source = all.iter().find(|source| source.path == path);
+        source.is_some_and(|source| source.text.contains(&format!("mod {stem};")))
+    };
+    let orphans = all.iter().filter_map(|source| {
+        let in_src = source.path.contains("/src/") && !source.path.contains("/src/bin/");
+        let (stem, folder) = module_of(&source.path).filter(|_| in_src)?;
+        let files = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"];
+        let mut parents = files.iter().map(|file| format!("{folder}{file}"));
+        let by_path = format!("#[path = \"{stem}.rs\"]");
+        let mut beside = all.iter().filter(|other| other.path.starts_with(folder));
+        let named = parents.any(|parent| names(&parent, stem))
+            || beside.any(|other| other.text.contains(&by_path));
+        (!named).then(|| format!("{}: no module names it", source.path))
+    });
+    none_of(orphans.collect());
+}
+
 #[test]
 fn file_names_mean_something() {
     let empty = sources().into_iter().filter_map(|source| {

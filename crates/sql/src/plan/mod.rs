@@ -110,13 +110,16 @@ impl ShortPlan {
             Self::OneRow(_) => true,
             Self::LockingRead(read) => read.locks.is_empty(),
             Self::Each(each) => each.reads && each.plans.iter().flatten().all(Self::is_read_only),
+            Self::After(after) => {
+                let mut before = after.before.iter();
+                before.all(|before| before.plan.is_read_only()) && after.plan.is_read_only()
+            }
             Self::Insert(_)
             | Self::Update(_)
             | Self::Delete(_)
             | Self::ByQuery(_)
             | Self::Merge(_)
-            | Self::CurrentOf(_)
-            | Self::After(_) => false,
+            | Self::CurrentOf(_) => false,
         }
     }
 
@@ -449,6 +452,8 @@ pub struct Before {
     pub plan: ShortPlan,
     /// How its columns go in.
     pub columns: Vec<BeforeColumn>,
+    /// It is a value: several rows are an error.
+    pub one_row: bool,
 }
 
 /// How a column of a statement's rows goes into another statement: as an array of its values.

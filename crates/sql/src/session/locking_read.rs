@@ -44,6 +44,10 @@ impl Session {
                 ran.await.map_err(|error| behind(error, number > 0))?;
                 found.check()?;
                 let rows_of = found.take_values();
+                if before.one_row && rows_of.len() > 1 {
+                    let message = "more than one row returned by a subquery used as an expression";
+                    return Err(SqlError::new("21000", message));
+                }
                 // Once more in the arrays.
                 charge.grow(rows_of.iter().map(|row| bytes_of(row)).sum())?;
                 let of_column = |(at, column)| arrays::of_column(&rows_of, at, column, styles);

@@ -165,6 +165,9 @@ impl Lookup<'_> {
             Ok(typed) => {
                 let planned = match () {
                     () if settings.analytical_only && typed.needs_turn() => Err(Reason::Setting),
+                    () if let Some(bound) = short::behind_a_subquery(&typed, &context)? => {
+                        Ok(bound)
+                    }
                     () if is_analytical(&typed.query) => Err(Reason::Form("it reads no table")),
                     () => {
                         let plan = || short::reading(&typed, &context);

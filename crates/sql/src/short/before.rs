@@ -63,10 +63,24 @@ impl Befores {
 
     /// Has a plan with these columns run before; which parameter is the first of its arrays.
     fn push(&mut self, plan: ShortPlan, columns: &[Column]) -> usize {
+        self.push_read(plan, columns, false)
+    }
+
+    /// The same of a query, which may have to give one row at most.
+    pub(super) fn push_read(
+        &mut self,
+        plan: ShortPlan,
+        columns: &[Column],
+        one_row: bool,
+    ) -> usize {
         let first = self.types.len();
         let columns: Vec<BeforeColumn> = columns.iter().map(given_as).collect();
         self.types.extend(columns.iter().map(array_oid));
-        self.before.push(Before { plan, columns });
+        self.before.push(Before {
+            plan,
+            columns,
+            one_row,
+        });
         first
     }
 }
@@ -300,7 +314,7 @@ impl Planner<'_> {
     }
 
     /// The first value of an array that is this parameter, as one of the column.
-    fn first_of(&self, parameter: usize, column: &Column) -> tree::Expr {
+    pub(super) fn first_of(&self, parameter: usize, column: &Column) -> tree::Expr {
         let array = self.befores.types[parameter];
         let element = element_of(array).unwrap_or(ids::TEXT);
         let first = tree::Expr::constant(Datum::Int4(1), ids::INT4);

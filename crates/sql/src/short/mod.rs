@@ -15,6 +15,7 @@
 //! | `insert` | INSERT with its conflict |
 //! | `merge` | MERGE |
 //! | `partitions` | partitioned tables, partition by partition |
+//! | `subquery_first` | queries without FROM over a subquery |
 //! | `shown` | expressions as EXPLAIN shows them |
 //!
 //! Names and types are settled before; which index finds the rows is `plan::choose`'s.
@@ -30,6 +31,7 @@ mod partitions;
 mod pull_up;
 mod select;
 mod shown;
+mod subquery_first;
 mod update;
 
 use std::collections::BTreeSet;
@@ -55,6 +57,7 @@ use crate::privilege::Actor;
 use crate::typed::{TypedQuery, held, positioned, query_of};
 use before::Befores;
 pub(crate) use expression::{Lowering, is_volatile, not_of_a_row};
+pub(crate) use subquery_first::behind_a_subquery;
 
 /// The plan of a statement. `tables` are those that it names.
 ///
@@ -97,11 +100,7 @@ pub(crate) fn reading(
     context: &BindContext<'_>,
 ) -> Result<std::result::Result<Bound, Reason>> {
     let query = &typed.query;
-    let planner = Planner {
-        context: *context,
-        tables: &typed.tables,
-        befores: Befores::new(typed.parameters.clone()),
-    };
+    let planner = Planner::new(context, typed);
     if let Some(plan) = planner.over_one(query)? {
         return Ok(Ok(Bound {
             parameters: parameter_types(&typed.parameters),
@@ -171,6 +170,17 @@ struct Planner<'a> {
     /// The tables that the statement names.
     tables: &'a [Arc<Table>],
     befores: Befores,
+}
+
+impl<'a> Planner<'a> {
+    /// Of a query.
+    fn new(context: &BindContext<'a>, typed: &'a TypedQuery) -> Self {
+        Self {
+            context: *context,
+            tables: &typed.tables,
+            befores: Befores::new(typed.parameters.clone()),
+        }
+    }
 }
 
 impl Planner<'_> {

@@ -64,6 +64,7 @@ mod slow_rows;
 mod small_statements;
 mod statements;
 mod styles;
+mod subquery_first;
 mod system_columns;
 mod table_as;
 mod table_samples;
