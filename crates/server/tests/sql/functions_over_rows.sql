@@ -129,6 +129,10 @@ set role fr_guest;
 insert into fr values (9);
 reset role;
 select * from fr_app.secret;
+-- rights of its own are for one transaction
+create procedure ends() language plpgsql security definer as $$ begin commit; end $$;
+call ends();
+drop procedure ends;
 -- hashes, by which applications lock
 select hashtext('job'), hashtextextended('job', 7), hashint4(5), hashint8(5), hashname('x');
 select pg_try_advisory_xact_lock(hashtext('job'));

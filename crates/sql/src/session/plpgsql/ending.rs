@@ -7,7 +7,9 @@ use crate::error::{Result, SqlError};
 impl Machine<'_> {
     pub(super) async fn end_transaction(&mut self, commits: bool) -> Result<()> {
         let session = &mut *self.session;
-        if !session.plpgsql.may_end || session.plpgsql.depth != 1 {
+        // Rights and settings of its own hold for one transaction.
+        let is_within = self.compiled.within.is_some();
+        if !session.plpgsql.may_end || session.plpgsql.depth != 1 || is_within {
             return Err(SqlError::new("2D000", "invalid transaction termination"));
         }
         if session.transaction.has_savepoints() {
