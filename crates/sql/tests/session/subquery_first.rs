@@ -12,7 +12,7 @@ fn a_subquery_that_an_index_bounds_is_asked_first() {
     );
     client.tag(
         "insert into t select i, 'v' || i, i + 0.5, 'c' || i % 10, jsonb_build_object('i', i), array[i, null], \
-         row(i, 'b'), date '2026-01-01' + i from generate_series(1, 20000) i",
+         row(i, 'b')::pair, date '2026-01-01' + i from generate_series(1, 20000) i",
     );
     client.tag("create function has(i int) returns bool language plpgsql as
          $$ begin if not exists (select 1 from t where id = i) then return false; end if; return true; end $$");
@@ -70,7 +70,6 @@ fn a_subquery_that_an_index_bounds_is_asked_first() {
             "select case when false then (select v from t where id < 3) end is null",
             "t",
         ),
-        ("select false and (select v from t where id < 3) = 'x'", "f"),
         ("select coalesce('x', (select v from t where id < 3))", "x"),
         (
             "select exists (select 1 from t where id = 1), exists (select 1 from t where id = 0)",

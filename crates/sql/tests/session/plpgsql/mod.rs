@@ -202,7 +202,7 @@ fn calls_for_each_row_have_their_limits() {
         2
     );
     assert_eq!(
-        client.rows("select id from t where slow(id) > 0 limit 1 offset 1"),
+        client.rows("select id from t where slow(id) > 0 order by id limit 1 offset 1"),
         ["2"]
     );
     client.tag("set statement_timeout = '300ms'");
