@@ -128,7 +128,7 @@ grant insert on fr to fr_guest;
 set role fr_guest;
 insert into fr values (9);
 reset role;
-select * from fr_app.secret;
+select * from fr_app.secret order by v;
 -- rights of its own are for one transaction
 create procedure ends() language plpgsql security definer as $$ begin commit; end $$;
 call ends();
