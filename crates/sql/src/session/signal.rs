@@ -99,6 +99,21 @@ impl SessionContext {
         Err(SqlError::waits(Wait::Time(time)))
     }
 
+    /// Another statement or expression of a body begins: it counts its own sleeps. What has been counted
+    /// is for [`Self::go_on_sleeping`].
+    pub(super) fn begin_sleeps(&self) -> (usize, usize) {
+        let mut waits = self.waits.lock();
+        let before = (waits.slept, waits.sleeps);
+        (waits.slept, waits.sleeps) = (0, 0);
+        before
+    }
+
+    /// The statement around goes on.
+    pub(super) fn go_on_sleeping(&self, before: (usize, usize)) {
+        let mut waits = self.waits.lock();
+        (waits.slept, waits.sleeps) = before;
+    }
+
     pub(super) fn warn(&self, message: String) {
         let warning = SqlError::new("01000", message);
         self.notices.lock().push(("WARNING", warning));

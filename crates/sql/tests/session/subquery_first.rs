@@ -60,9 +60,10 @@ fn a_subquery_that_an_index_bounds_is_asked_first() {
         ("select has(70000), v_of(70000) is null", "f|t"),
     ] {
         assert_eq!(client.rows(query), [expected], "{query}");
-        let plan = client.rows(&format!("explain {query}")).join("\n");
-        let is_call = query.contains("v_of");
-        assert!(is_call || !plan.contains("Analytical"), "{query}: {plan}");
+        if !query.contains("v_of") {
+            let plan = client.rows(&format!("explain {query}")).join("\n");
+            assert!(!plan.contains("Analytical"), "{query}: {plan}");
+        }
     }
     // What is not asked always is not asked first.
     for (query, expected) in [

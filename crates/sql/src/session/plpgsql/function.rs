@@ -238,6 +238,7 @@ impl Session {
 
     /// The value of an expression over these parameters.
     pub(super) async fn value_over(&mut self, expr: &Expr, known: &[Datum]) -> Result<Datum> {
+        self.context.begin_sleeps();
         let mut options = None;
         loop {
             let computed = {

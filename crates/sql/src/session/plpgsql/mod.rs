@@ -149,12 +149,14 @@ impl Session {
         machine.frame.columns = columns;
         machine.frame.gives_rows = gives_rows;
         let context = Arc::clone(&machine.session.context);
+        let sleeps = context.begin_sleeps();
         let within = compiled.within.as_ref();
         let ran = match within.map(|within| within.enter(&context)).transpose() {
             Ok(_entered) => crate::stack::apart(Box::pin(machine.run(entry))).await,
             Err(error) => Err(error),
         };
         let Machine { frame, session, .. } = machine;
+        context.go_on_sleeping(sleeps);
         session.plpgsql.depth -= 1;
         session.plpgsql.deadline = outer;
         ran.map_err(|error| at_line(error, compiled, &frame))?;

@@ -247,6 +247,7 @@ impl Machine<'_> {
         }
         let session = &mut *self.session;
         session.check_read_only(planned)?;
+        session.context.begin_sleeps();
         let charge = session.account.nothing(ChargeKind::Result);
         let mut rows = RowWriter::kept()
             .charged(charge)

@@ -135,6 +135,7 @@ impl Machine<'_> {
     async fn computed(&mut self, simple: &Simple) -> Result<Typed> {
         let parameters: Vec<Datum> = simple.asked.iter().map(|one| self.asked(one)).collect();
         let expr = &simple.expr;
+        self.session.context.begin_sleeps();
         let mut options = None;
         loop {
             let computed = self.evaluate(expr, &parameters, &simple.settings);

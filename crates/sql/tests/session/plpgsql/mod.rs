@@ -205,6 +205,11 @@ fn calls_for_each_row_have_their_limits() {
         client.rows("select id from t where slow(id) > 0 order by id limit 1 offset 1"),
         ["2"]
     );
+    // Each sleep of a body is its own.
+    let begin = std::time::Instant::now();
+    client.tag("do $$ begin for i in 1..10 loop perform pg_sleep(0.02); end loop; end $$");
+    client.rows("select slow(1), slow(2)");
+    assert!(begin.elapsed().as_millis() >= 300);
     client.tag("set statement_timeout = '300ms'");
     for long in [
         "select slow(id) from t",
