@@ -41,7 +41,7 @@ struct Places {
     shown: usize,
     columns: Vec<Expr>,
     /// What the query groups by.
-    groups: Vec<String>,
+    groups: Vec<Expr>,
     /// A call stands in the test of a subquery, or in what an aggregate or a window takes.
     is_within: bool,
 }
@@ -66,7 +66,7 @@ pub(super) fn over_rows(query: &mut Query, calls: &[CallBefore], own: usize) -> 
         calls: calls.len(),
         shown: query.targets.iter().filter(|target| !target.hidden).count(),
         columns: Vec::new(),
-        groups: groups.map(printed).collect(),
+        groups: groups.cloned().collect(),
         is_within: false,
     };
     let mut over = CallsOver {
@@ -151,11 +151,6 @@ pub(super) fn over_rows(query: &mut Query, calls: &[CallBefore], own: usize) -> 
     (!is_left).then_some(over)
 }
 
-/// All that an expression means.
-fn printed(expr: &Expr) -> String {
-    format!("{expr:?}")
-}
-
 /// Whether a call stands in an expression.
 fn has_call(expr: &Expr) -> bool {
     expr.any(&mut |expr| given_by(expr).is_some())
@@ -199,7 +194,7 @@ impl Places {
                 self.is_within |= has_call(expr);
                 true
             }
-            _ => !self.groups.is_empty() && self.groups.contains(&printed(expr)),
+            _ => self.groups.iter().any(|group| group.same(expr)),
         };
         if !is_of_row {
             expr.children_mut(&mut |child| self.lift(child));

@@ -7,8 +7,7 @@ use pg_raw_parse::Node;
 use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
-    self, AlterFunction, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, Language,
-    analyze, analyze_statement,
+    self, Analyzed, AnalyzedStatement, CreateFunction, Language, analyze, analyze_statement,
 };
 use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
@@ -203,36 +202,22 @@ pub(crate) fn create_function(
     Ok(create)
 }
 
-/// The functions that a DROP FUNCTION names.
+/// What a statement says of functions, by one of `analyze`'s readings of it
+/// ([`analyze::drop_function`], [`analyze::alter_function`]).
 ///
 /// # Errors
-/// 42704 for a type that is not there.
-pub(crate) fn drop_function(
+/// 42704 for a type that is not there; the reading's own.
+pub(crate) fn of_functions<T>(
     text: &str,
     catalog: &Arc<Catalog>,
     db: &Arc<Database>,
     facts: SessionFacts,
-) -> Result<DropFunction> {
+    read: impl FnOnce(&str, &dyn analyze::Catalog) -> thermocline_query::error::Result<T>,
+) -> Result<T> {
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found);
-    analyze::drop_function(text, &relations).map_err(|error| positioned(error, text))
-}
-
-/// What an ALTER FUNCTION changes.
-///
-/// # Errors
-/// As [`drop_function`].
-pub(crate) fn alter_function(
-    text: &str,
-    catalog: &Arc<Catalog>,
-    db: &Arc<Database>,
-    facts: SessionFacts,
-) -> Result<AlterFunction> {
-    let environment = SystemEnvironment::new(catalog, db, facts, None);
-    let found = Found::default();
-    let relations = Relations::of_statement(&environment, &found);
-    analyze::alter_function(text, &relations).map_err(|error| positioned(error, text))
+    read(text, &relations).map_err(|error| positioned(error, text))
 }
 
 /// How deep a statement's tree gets when views stand in it.

@@ -13,8 +13,8 @@ mod indexed;
 mod relations;
 
 pub(crate) use bind::{
-    Around, BoundStatement, NeededByView, alter_function, answered, bind_statement, bind_view,
-    columns_of_view, create_function, drop_function, may_read_all, needed_by_view,
+    Around, BoundStatement, NeededByView, answered, bind_statement, bind_view, columns_of_view,
+    create_function, may_read_all, needed_by_view, of_functions,
 };
 pub(crate) use facts::Numbers;
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};

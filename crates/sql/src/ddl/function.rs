@@ -7,7 +7,9 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{
     FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility, Table, TriggerDef,
 };
-use thermocline_query::analyze::{Language, NamedFunction, SqlFunction};
+use thermocline_query::analyze::{
+    Language, NamedFunction, SqlFunction, alter_function, drop_function,
+};
 use thermocline_query::functions::Volatility;
 use thermocline_query::types::format_type;
 
@@ -108,7 +110,7 @@ impl Definition<'_> {
 
     async fn alter_function(&mut self, text: &str) -> Result<&'static str> {
         let (facts, catalog) = (facts(self)?, self.catalog());
-        let alter = analysis::alter_function(text, &catalog, self.db, facts)?;
+        let alter = analysis::of_functions(text, &catalog, self.db, facts, alter_function)?;
         let old = self.found_routine(&alter.function, alter.kind)?;
         let of = &alter.attributes;
         let def = FunctionDef {
@@ -155,7 +157,7 @@ impl Definition<'_> {
 
     async fn drop_functions(&mut self, text: &str) -> Result<&'static str> {
         let (facts, catalog) = (facts(self)?, self.catalog());
-        let drop = match analysis::drop_function(text, &catalog, self.db, facts) {
+        let drop = match analysis::of_functions(text, &catalog, self.db, facts, drop_function) {
             // A type that is not there is of no function.
             Err(error)
                 if error.sqlstate == "42704" && text.to_lowercase().contains("if exists") =>
