@@ -58,7 +58,7 @@ pub use catalog::trigger::{TriggerDef, TriggerEvent};
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
 pub use catalog::view::{
     CHECK_OPTION, DEFINITION_BYTES_MAX, MaterializedDef, SECURITY_INVOKER, ViewColumn, ViewDef,
-    ViewRead, ViewType, is_yes,
+    ViewFunction, ViewRead, ViewType, is_yes,
 };
 pub use catalog::{
     Catalog, CheckDef, ColumnDef, ForeignKeyDef, Hidden, Identity, IndexDef, IndexKind, LostLayout,

@@ -166,6 +166,7 @@ impl Script {
             columns: Vec::new(),
             reads: Vec::new(),
             types: Vec::new(),
+            functions: Vec::new(),
             depth: 3,
             populated: true,
         }));

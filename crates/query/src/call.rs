@@ -123,6 +123,31 @@ pub trait Environment: Send + Sync {
     /// # Errors
     /// As the function's in PostgreSQL.
     fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum>;
+
+    /// Calls a function that only the session runs: its value, or an array of its rows.
+    ///
+    /// # Errors
+    /// The function's own; 0A000 where nobody runs it.
+    fn called(&self, asked: &Asked<'_>) -> Result<Datum> {
+        let _ = asked;
+        Err(QueryError::unsupported(
+            "a function that is no query cannot be called in such a place",
+            "Call it in a statement of its own.",
+        ))
+    }
+}
+
+/// A call of a user's function that only the session runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The function's number.
+    pub function: u32,
+    /// The numbers of its arguments' types.
+    pub types: &'a [u32],
+    /// The number of the type of its value.
+    pub result: u32,
+    /// The arguments.
+    pub arguments: &'a [Datum],
 }
 
 /// An environment that has nothing but settings: for constants and for tests.

@@ -15,11 +15,13 @@
 //! | `change` | what statements that change rows mean |
 //! | `serial` | values as bytes |
 //! | `call` | what a function knows beside its arguments |
+//! | `called_last` | columns with calls of the session, computed behind ORDER BY and LIMIT |
 //!
 //! No tables, no sessions, no execution of plans: those are `engine`, `sql` and DataFusion.
 
 pub mod analyze;
 pub mod call;
+pub mod called_last;
 pub mod casts;
 pub mod change;
 pub mod datum;

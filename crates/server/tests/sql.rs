@@ -22,7 +22,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 14] = [
+const SCRIPTS: [(&str, &str, &str); 15] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
@@ -73,6 +73,11 @@ const SCRIPTS: [(&str, &str, &str); 14] = [
         include_str!("sql/functions_over_rows.sql"),
         include_str!("sql/functions_over_rows.out"),
         "functions_over_rows",
+    ),
+    (
+        include_str!("sql/calls_anywhere.sql"),
+        include_str!("sql/calls_anywhere.out"),
+        "calls_anywhere",
     ),
     (
         include_str!("sql/sql_bodies.sql"),

@@ -43,6 +43,8 @@ pub(crate) enum Wait {
     Time(Duration),
     /// An advisory lock that others have.
     Advisory(crate::session::AdvisoryLock),
+    /// What a function gives that only the session calls.
+    Call,
 }
 
 /// The fields of an [`SqlError`].

@@ -17,7 +17,7 @@ use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
 
 pub(crate) use environment::{StatementEnvironment, numbered};
-pub(crate) use run::{count_of_rows, execute};
+pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.
 pub(crate) const SESSION_FUNCTIONS: [&str; 15] = [

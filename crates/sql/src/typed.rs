@@ -16,11 +16,12 @@ use pg_raw_parse::Node;
 use thermocline_engine::Table;
 use thermocline_query::analyze::Analyzed;
 use thermocline_query::call::{Call, Environment};
+use thermocline_query::called_last::called_last;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::QueryError;
 use thermocline_query::functions::{Function, Volatility};
 use thermocline_query::parse::Parsed;
-use thermocline_query::tree::{ExprKind, Query};
+use thermocline_query::tree::{Expr, ExprKind, Query};
 use thermocline_query::types::domain::base_of;
 use thermocline_query::types::{self, ids};
 use thermocline_values::types::DataType;
@@ -48,11 +49,9 @@ pub struct TypedQuery {
     /// It makes a series, which may be long.
     has_series: bool,
     /// It calls what does something, or what gives another value each time.
-    #[cfg_attr(
-        not(feature = "analytics"),
-        expect(dead_code, reason = "only analytical statements may run twice")
-    )]
     pub(crate) is_volatile: bool,
+    /// It calls functions that the session runs meanwhile.
+    pub(crate) calls: bool,
     /// Its literals say what the time was when it was analysed (`now`, `today`).
     pub(crate) of_the_moment: bool,
     /// How deep its tree is, if views stand in it; else the statement's text says it.
@@ -72,6 +71,7 @@ impl TypedQuery {
         Self {
             has_series: has_series(&analyzed.query),
             is_volatile: is_volatile(&analyzed.query),
+            calls: calls(&analyzed.query),
             query: analyzed.query,
             parameters: analyzed.parameters,
             tables: Vec::new(),
@@ -85,6 +85,7 @@ impl TypedQuery {
     pub(crate) fn with_query(&self, query: Query) -> Self {
         Self {
             is_volatile: is_volatile(&query),
+            calls: calls(&query),
             query,
             parameters: self.parameters.clone(),
             tables: self.tables.clone(),
@@ -93,6 +94,19 @@ impl TypedQuery {
             of_the_moment: self.of_the_moment,
             depth: self.depth,
         }
+    }
+
+    /// The same, whose columns with calls are computed last, where that matters.
+    pub(crate) fn calling_last(mut self) -> Self {
+        let query = &self.query;
+        let has_end = !query.order.is_empty() || query.limit.is_some() || query.offset.is_some();
+        if self.calls
+            && has_end
+            && let Some(last) = called_last(query)
+        {
+            self.query = last.into_query();
+        }
+        self
     }
 
     /// The same, whose tree is so deep.
@@ -121,7 +135,7 @@ impl TypedQuery {
 
     /// Whether it is for operators that put rows aside, and waits for its turn.
     pub(crate) fn needs_turn(&self) -> bool {
-        self.has_series || !self.tables.is_empty()
+        self.has_series || self.calls || !self.tables.is_empty()
     }
 
     /// Bound, as `plan` runs it.
@@ -188,6 +202,21 @@ fn is_volatile(query: &Query) -> bool {
             });
     });
     found
+}
+
+/// Whether a query calls functions that only the session runs.
+pub(crate) fn calls(query: &Query) -> bool {
+    let mut found = false;
+    query.exprs(&mut |expr| found = found || has_call(expr));
+    found
+}
+
+/// The same of an expression.
+pub(crate) fn has_call(expr: &Expr) -> bool {
+    expr.any(&mut |expr| match &expr.kind {
+        ExprKind::Subquery(subquery) => calls(&subquery.query),
+        _ => expr.is_called(),
+    })
 }
 
 /// Parameters' values as data of these types.
@@ -289,6 +318,13 @@ impl From<QueryError> for SqlError {
 pub(crate) struct Awaited(Mutex<Option<SqlError>>);
 
 impl Awaited {
+    /// A function's error in the words of `thermocline_query`; the statement ends with the error itself.
+    #[cold]
+    pub(crate) fn keep(&self, error: SqlError) -> QueryError {
+        *self.0.lock() = Some(error.clone());
+        error.into()
+    }
+
     /// A function's error in the words of `thermocline_query`.
     #[cold]
     pub(crate) fn note(&self, error: SqlError) -> QueryError {

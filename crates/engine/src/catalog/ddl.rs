@@ -349,6 +349,7 @@ mod tests {
             returns_set: false,
             columns: Vec::new(),
             strict: false,
+            variadic: false,
             volatility: FunctionVolatility::Volatile,
             body: "select 1".into(),
             language: Default::default(),

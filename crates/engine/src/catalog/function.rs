@@ -23,6 +23,9 @@ pub struct FunctionDef {
     pub columns: Vec<FunctionArgument>,
     /// It gives NULL where an argument is NULL.
     pub strict: bool,
+    /// Its last argument is an array, which any number of arguments are gathered in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub variadic: bool,
     /// What it depends on.
     pub volatility: FunctionVolatility,
     /// The text of its body.

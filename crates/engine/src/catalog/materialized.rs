@@ -28,6 +28,7 @@ impl TableDef {
             obstacle: None,
             depth: def.depth,
             types: def.types.clone(),
+            functions: def.functions.clone(),
             options: Vec::new(),
         })
     }

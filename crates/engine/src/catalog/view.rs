@@ -38,6 +38,9 @@ pub struct ViewDef {
     /// What the names of users' types in the text mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<ViewType>,
+    /// The users' functions that the names in the text mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<ViewFunction>,
     /// `WITH (…)`: names and values, in the order in which they were said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,
@@ -56,6 +59,17 @@ pub struct ViewType {
     /// The name as it is written.
     pub written: String,
     /// The type's number.
+    pub oid: u32,
+}
+
+/// A user's function that a view's query calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewFunction {
+    /// The schema, where one is written.
+    pub written_schema: Option<String>,
+    /// The name as it is written.
+    pub written: String,
+    /// The function's number.
     pub oid: u32,
 }
 
@@ -101,6 +115,9 @@ pub struct MaterializedDef {
     /// What the names of users' types in the text mean.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<ViewType>,
+    /// The users' functions that the names in the text mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<ViewFunction>,
     /// How deep the tree of its query is, without those of the views that it reads.
     pub depth: u32,
     /// The query has run. Nobody may read the rows before.
@@ -141,6 +158,8 @@ impl ViewDef {
         let named = |named: &ViewType| size_of::<ViewType>() + 2 * named.written.len();
         let columns = self.columns.iter().map(column).sum::<usize>()
             + self.types.iter().map(named).sum::<usize>();
+        let called = |of: &ViewFunction| size_of::<ViewFunction>() + 2 * of.written.len();
+        let columns = columns + self.functions.iter().map(called).sum::<usize>();
         let reads = self.reads.iter().map(read).sum::<usize>();
         let options = self.options.iter();
         let options = options.map(|(name, value)| 48 + name.len() + value.len());

@@ -178,7 +178,8 @@ impl Analyzer<'_> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let functions = self.catalog.functions(Some(schema), name);
         let location = call.location;
-        let called = self.call_sql(&functions, &arguments, &names, false, location)?;
+        let given = (&names[..], call.func_variadic);
+        let called = self.call_sql(&functions, &arguments, given, false, location)?;
         called.ok_or_else(|| {
             let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
             let shown = shown_call(&format!("{schema}.{name}"), &given, &names);
@@ -202,7 +203,6 @@ impl Analyzer<'_> {
         let is_plain = !decoration.star
             && !decoration.distinct
             && !decoration.within_group
-            && !decoration.variadic
             && decoration.order.is_empty();
         let functions = match is_plain {
             true => self.catalog.functions(None, name),
@@ -212,9 +212,10 @@ impl Analyzer<'_> {
             return Ok(None);
         }
         let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
-        let own = function(name, &given, names, false, false);
+        let own = function(name, &given, names, decoration.variadic, false);
         let exactly = !matches!(own, Found::None { .. });
-        self.call_sql(&functions, arguments, names, exactly, location)
+        let said = (names, decoration.variadic);
+        self.call_sql(&functions, arguments, said, exactly, location)
     }
 
     /// A function by its name, with arguments that are analysed.

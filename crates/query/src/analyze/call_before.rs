@@ -1,19 +1,20 @@
-//! Calls of functions that are no queries (PL/pgSQL, several statements of SQL). The session makes them before the statement
-//! runs, and what they give are parameters of it, behind its own: a value, or an array for each
-//! column of the rows. So a call may stand only where PostgreSQL makes it once, whatever the rows
-//! and the conditions are; or once for each row of a query (`calls_over.rs`).
+//! Calls of functions that are no queries (PL/pgSQL, several statements of SQL). Where PostgreSQL makes a
+//! call exactly once, the session makes it before the statement runs. What it gives is a parameter behind the
+//! statement's own: a value, or an array for each column of the rows. All other calls stay in the tree
+//! ([`crate::functions::CALLED`]), and the session makes them while the statement runs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::calls_over::{CallsOver, over_rows};
+use super::coerce::is_polymorphic;
 use super::scope::Clause;
-use super::sql_function::Given as InFrom;
+use super::sql_function::{Given as InFrom, not_at_the_top};
 use super::{Analyzer, SqlFunction};
 use crate::change::{Change, ChangeKind, Given, Source, Statement};
+use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::functions;
-use crate::tree::{Column, Expr, ExprKind, FunctionCall, Query, RelationKind};
+use crate::tree::{Column, Expr, ExprKind, FunctionCall, Query};
 use crate::types::{self, format_type, ids};
 
 /// The number of the first parameter of calls, while a statement is analysed.
@@ -47,28 +48,19 @@ pub(super) struct CallsBefore {
     pub(super) calls: Vec<CallBefore>,
     /// The types of their parameters.
     pub(super) types: Vec<u32>,
-}
-
-/// 0A000 for a call where it might be made several times for a row, or not at all.
-#[cold]
-fn misplaced(name: &str, location: i32) -> QueryError {
-    QueryError::unsupported(
-        format!("a function that is no query cannot be called in such a place: {name}"),
-        "Call it in the select list or in a condition of the outermost query, without groups and without CASE around it, or alone in FROM.",
-    )
-    .at(location)
+    /// The functions that the statement calls by itself.
+    pub(super) functions: Vec<SqlFunction>,
 }
 
 impl Analyzer<'_> {
-    /// A call that is made before the statement.
-    pub(super) fn call_before(
+    /// A call of a function that is no query.
+    pub(super) fn call_body(
         &mut self,
         function: &SqlFunction,
         arguments: Vec<Expr>,
-        result: u32,
+        (result, columns): (u32, Vec<Column>),
         location: i32,
     ) -> Result<Expr> {
-        let name = &function.name;
         if result == ids::TRIGGER {
             return Err(QueryError::unsupported(
                 "trigger functions can only be called as triggers",
@@ -76,41 +68,60 @@ impl Analyzer<'_> {
             )
             .at(location));
         }
-        let is_alone = self.calls.are_taken && self.bodies.is_empty() && self.levels.len() == 1;
-        if !is_alone {
-            return Err(misplaced(name, location));
+        let level = self.level();
+        if function.returns_set
+            && level.clause == Clause::FromFunction
+            && level.from_call != location
+        {
+            return Err(not_at_the_top(location));
         }
-        let in_from = self.level().clause == Clause::FromFunction;
-        if in_from && (self.given.is_some() || !arguments.iter().all(is_before_rows)) {
-            return Err(misplaced(name, location));
+        if function.arguments.iter().any(|of| is_polymorphic(of.oid)) {
+            let message = format!(
+                "a function of any types is not supported in such a place: {}",
+                function.name
+            );
+            let hint = "Name the types of its arguments, or call it in FROM.";
+            return Err(QueryError::unsupported(message, hint).at(location));
         }
-        if function.returns_set && !in_from {
-            return Err(QueryError::unsupported(
-                format!("function {name} gives rows, which is supported in FROM only"),
-                "Move it into FROM.",
-            )
-            .at(location));
-        }
-        let first = self.calls.types.len();
-        self.calls.calls.push(CallBefore {
-            function: function.clone(),
-            arguments,
-            result,
-            rows: in_from.then(|| function.columns.clone()),
-            first,
-            location,
-        });
-        if in_from {
+        let is_own = self.calls.are_taken && self.bodies.is_empty() && self.levels.len() == 1;
+        let level = self.level();
+        let in_from = level.clause == Clause::FromFunction && level.from_call == location;
+        if in_from && is_own && self.given.is_none() && arguments.iter().all(is_before_rows) {
+            let first = self.calls.types.len();
+            self.calls.calls.push(CallBefore {
+                function: function.clone(),
+                arguments,
+                result,
+                rows: Some(columns),
+                first,
+                location,
+            });
             self.given = Some(InFrom::Before);
-            let nothing = ExprKind::Constant(crate::datum::Datum::Null);
+            let nothing = ExprKind::Constant(Datum::Null);
             return Ok(Expr::new(nothing, result, location));
         }
-        self.calls.types.push(result);
-        Ok(Expr::new(
-            ExprKind::Parameter(FIRST + first),
-            result,
-            location,
-        ))
+        if function.returns_set && result == ids::RECORD && columns.is_empty() {
+            let message = format!(
+                "rows of any columns are not supported over other rows: function {}",
+                function.name
+            );
+            let hint = "Declare its columns with RETURNS TABLE or OUT arguments.";
+            return Err(QueryError::unsupported(message, hint).at(location));
+        }
+        if in_from && columns.len() > 1 {
+            self.given = Some(InFrom::Columns(columns));
+        }
+        if is_own
+            && !self
+                .calls
+                .functions
+                .iter()
+                .any(|known| known.oid == function.oid)
+        {
+            self.calls.functions.push(function.clone());
+        }
+        let called = (function.oid, function.returns_set);
+        Ok(Expr::called(called, arguments, result, location))
     }
 
     /// The rows of the call that was made last: an array for each column. `defined` are the
@@ -184,36 +195,24 @@ impl Analyzer<'_> {
         Ok((calls, columns))
     }
 
-    /// Gives the parameters of calls their numbers, behind the statement's own; or takes the calls out of
-    /// a query that is to make them for each row. Refuses calls that PostgreSQL may make several times or
-    /// not at all.
-    pub(super) fn settle_calls(
-        &mut self,
-        statement: &mut Statement,
-    ) -> Result<(Vec<CallBefore>, Option<CallsOver>)> {
+    /// Takes out of a statement the calls that are made before it, and gives their parameters their numbers,
+    /// behind the statement's own.
+    pub(super) fn settle_calls(&mut self, statement: &mut Statement) -> Vec<CallBefore> {
         let own = self.parameters.len();
+        if !self.calls.functions.is_empty() {
+            match statement {
+                Statement::Query(query) if is_one_row(query) => {
+                    for target in &mut query.targets {
+                        self.calls.settle(&mut target.expr, true);
+                    }
+                }
+                Statement::Query(query) => self.calls.settle_condition(query.filter.as_mut()),
+                Statement::Change(change) => self.calls.settle_change(change),
+            }
+        }
         let mut calls = std::mem::take(&mut self.calls.calls);
         if calls.is_empty() {
-            return Ok((calls, None));
-        }
-        let mut seen = Seen::default();
-        match statement {
-            Statement::Query(query) => seen.query(query),
-            Statement::Change(change) => seen.change(change),
-        }
-        for argument in calls.iter().flat_map(|call| &call.arguments) {
-            seen.expr(argument, true);
-            seen.misplaced |= !is_before_rows(argument);
-        }
-        if seen.misplaced {
-            let over = match statement {
-                Statement::Query(query) => over_rows(query, &calls, own),
-                Statement::Change(_) => None,
-            };
-            let refused = || misplaced(&calls[0].function.name, calls[0].location);
-            return over
-                .map(|over| (Vec::new(), Some(over)))
-                .ok_or_else(refused);
+            return calls;
         }
         let mut place = |expr: &mut Expr| placed(expr, own);
         match statement {
@@ -224,8 +223,110 @@ impl Analyzer<'_> {
             call.arguments.iter_mut().for_each(&mut place);
         }
         self.parameters.append(&mut self.calls.types);
-        Ok((calls, None))
+        calls
     }
+}
+
+impl CallsBefore {
+    /// Of an INSERT of VALUES each value is computed once.
+    fn settle_change(&mut self, change: &mut Change) {
+        if let ChangeKind::Update { query, .. } | ChangeKind::Delete { query, .. } =
+            &mut change.kind
+        {
+            self.settle_condition(query.filter.as_mut());
+        }
+        let mut values: HashSet<*const Expr> = HashSet::new();
+        if let ChangeKind::Insert(insert) = &change.kind
+            && let Source::Rows(rows) = &insert.source
+        {
+            for given in rows.iter().flatten() {
+                if let Given::Value(expr) = given {
+                    values.insert(std::ptr::from_ref(expr));
+                }
+            }
+        }
+        change.exprs_mut(&mut |expr| {
+            if values.contains(&std::ptr::from_ref(&*expr)) {
+                self.settle(expr, true);
+            }
+        });
+    }
+
+    /// What a function gives that changes nothing, and whose arguments are of no row, is the same for all rows.
+    /// As a parameter it may bound them by an index, as in PostgreSQL.
+    fn settle_condition(&mut self, condition: Option<&mut Expr>) {
+        match condition {
+            Some(Expr {
+                kind: ExprKind::And(all),
+                ..
+            }) => all.iter_mut().for_each(|one| self.settle(one, false)),
+            Some(one) => self.settle(one, false),
+            None => {}
+        }
+    }
+
+    /// Puts parameters in the place of the calls within an expression, as far as they are made whatever its
+    /// other parts give. `is_once`: it is computed exactly once.
+    fn settle(&mut self, expr: &mut Expr, is_once: bool) {
+        match &mut expr.kind {
+            ExprKind::And(all) | ExprKind::Or(all) | ExprKind::Coalesce(all) => {
+                let first = all.first_mut().into_iter();
+                first.for_each(|one| self.settle(one, is_once));
+            }
+            ExprKind::Case(case) => {
+                if let Some(operand) = &mut case.operand {
+                    self.settle(operand, is_once);
+                }
+                if let Some((condition, _)) = case.branches.first_mut() {
+                    self.settle(condition, is_once);
+                }
+            }
+            _ => expr.children_mut(&mut |child| self.settle(child, is_once)),
+        }
+        if expr.is_called() {
+            self.settle_call(expr, is_once);
+        }
+    }
+
+    fn settle_call(&mut self, expr: &mut Expr, is_once: bool) {
+        let (Some(number), ExprKind::Call(call)) = (expr.called_number(), &mut expr.kind) else {
+            return;
+        };
+        let arguments = call.arguments.get(1..).unwrap_or_default();
+        let mut known = self.functions.iter();
+        let function = known.find(|known| known.oid == number);
+        let may = |function: &&SqlFunction| {
+            !function.returns_set
+                && (is_once || function.reads_only)
+                && arguments.iter().all(is_before_rows)
+        };
+        let Some(function) = function.filter(may) else {
+            return;
+        };
+        let first = self.types.len();
+        self.calls.push(CallBefore {
+            function: function.clone(),
+            arguments: call.arguments.split_off(1),
+            result: expr.oid,
+            rows: None,
+            first,
+            location: expr.location,
+        });
+        self.types.push(expr.oid);
+        expr.kind = ExprKind::Parameter(FIRST + first);
+    }
+}
+
+/// Whether a query gives one row, whose columns it computes once.
+fn is_one_row(query: &Query) -> bool {
+    query.from.is_empty()
+        && query.filter.is_none()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && query.group.is_none()
+        && query.with.is_empty()
+        && query.set_operation.is_none()
+        && !query.has_set_targets
 }
 
 fn placed(expr: &mut Expr, own: usize) {
@@ -242,14 +343,6 @@ pub(super) fn is_of_call(at: usize) -> bool {
     at >= FIRST
 }
 
-/// Which call gave what an expression is, if one did.
-pub(super) fn given_by(expr: &Expr) -> Option<usize> {
-    match expr.kind {
-        ExprKind::Parameter(at) => at.checked_sub(FIRST),
-        _ => None,
-    }
-}
-
 /// Whether an argument can be computed before there are rows.
 fn is_before_rows(expr: &Expr) -> bool {
     !expr.any(&mut |expr| match &expr.kind {
@@ -259,85 +352,7 @@ fn is_before_rows(expr: &Expr) -> bool {
         | ExprKind::Aggregate(_)
         | ExprKind::Window(_)
         | ExprKind::Grouping(..) => true,
-        ExprKind::Call(call) => call.function.returns_set(),
+        ExprKind::Call(call) => call.function.returns_set() || expr.is_called(),
         _ => false,
     })
-}
-
-/// What was seen of the parameters of calls.
-#[derive(Default)]
-pub(super) struct Seen {
-    pub(super) misplaced: bool,
-}
-
-impl Seen {
-    fn query(&mut self, query: &Query) {
-        let alone = query.from.is_empty()
-            && query.filter.is_none()
-            && query.limit.is_none()
-            && query.offset.is_none()
-            && query.group.is_none()
-            && query.with.is_empty()
-            && query.set_operation.is_none()
-            && !query.has_set_targets;
-        let in_from = query.from.len() == 1 && query.relations.len() == 1;
-        let targets: Vec<*const Expr> = query
-            .targets
-            .iter()
-            .map(|target| std::ptr::from_ref(&target.expr))
-            .collect();
-        let mut of_from: Vec<*const Expr> = Vec::new();
-        if let (true, [relation]) = (in_from, query.relations.as_slice())
-            && let RelationKind::Functions { calls, .. } = &relation.kind
-        {
-            of_from.extend(calls.iter().map(|(expr, _)| std::ptr::from_ref(expr)));
-        }
-        query.exprs(&mut |expr| {
-            let here = std::ptr::from_ref(expr);
-            let may = alone && targets.contains(&here) || of_from.contains(&here);
-            self.expr(expr, may);
-        });
-    }
-
-    /// Of an INSERT of VALUES each value is computed once.
-    fn change(&mut self, change: &mut Change) {
-        let mut values: HashSet<*const Expr> = HashSet::new();
-        if let ChangeKind::Insert(insert) = &change.kind
-            && let Source::Rows(rows) = &insert.source
-        {
-            for given in rows.iter().flatten() {
-                if let Given::Value(expr) = given {
-                    values.insert(std::ptr::from_ref(expr));
-                }
-            }
-        }
-        change.exprs_mut(&mut |expr| {
-            let may = values.contains(&std::ptr::from_ref(&*expr));
-            self.expr(expr, may);
-        });
-        change.queries_mut(&mut |query| query.exprs(&mut |expr| self.expr(expr, false)));
-    }
-
-    /// `may` says that the expression is computed exactly once.
-    pub(super) fn expr(&mut self, expr: &Expr, may: bool) {
-        match &expr.kind {
-            ExprKind::Parameter(at) if *at >= FIRST => self.misplaced |= !may,
-            ExprKind::And(all) | ExprKind::Or(all) | ExprKind::Coalesce(all) => {
-                for (at, one) in all.iter().enumerate() {
-                    self.expr(one, may && at == 0);
-                }
-            }
-            ExprKind::Case(case) => {
-                if let Some(operand) = &case.operand {
-                    self.expr(operand, may);
-                }
-                for (at, (condition, value)) in case.branches.iter().enumerate() {
-                    self.expr(condition, may && at == 0);
-                    self.expr(value, false);
-                }
-                self.expr(&case.otherwise, false);
-            }
-            _ => expr.children(&mut |child| self.expr(child, may)),
-        }
-    }
 }

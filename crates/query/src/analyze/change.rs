@@ -12,7 +12,6 @@ use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 
 use super::assign::{Assigned, nothing, part_default, steps_of, unchecked};
 use super::call_before::{CallBefore, CallsBefore};
-use super::calls_over::CallsOver;
 use super::change_view::{Through, Verb};
 use super::coerce::returns_set;
 use super::scope::{Clause, Item, Level};
@@ -36,8 +35,6 @@ pub struct AnalyzedStatement {
     pub parameters: Vec<u32>,
     /// The calls that are made before it.
     pub calls: Vec<CallBefore>,
-    /// What is computed over each of its rows by calls.
-    pub over: Option<Box<CallsOver>>,
 }
 
 /// Analyses a query, INSERT, UPDATE or DELETE, any of which may have changes of rows in its WITH.
@@ -85,12 +82,11 @@ pub fn analyze_statement(
             Statement::Change(Box::new(change))
         }
     };
-    let (calls, over) = analyzer.settle_calls(&mut statement)?;
+    let calls = analyzer.settle_calls(&mut statement);
     Ok(AnalyzedStatement {
         statement,
         parameters: analyzer.parameters,
         calls,
-        over: over.map(Box::new),
     })
 }
 

@@ -18,7 +18,8 @@ use crate::error::{QueryError, Result};
 use crate::functions::Volatility;
 use crate::parse::parse;
 use crate::tree::Column;
-use crate::types::{format_type, ids};
+use crate::types::domain::base;
+use crate::types::{element_of, format_type, ids};
 
 /// CREATE FUNCTION.
 #[derive(Clone, Debug)]
@@ -71,16 +72,25 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     let mut arguments = Vec::new();
     let mut columns = Vec::new();
     let (mut input_names, mut output_names) = (Vec::new(), Vec::new());
-    let mut returns_set = false;
+    let (mut returns_set, mut variadic) = (false, false);
     for parameter in create.parameters().iter() {
         let mode = parameter.mode;
-        if mode == Mode::FUNC_PARAM_VARIADIC {
-            return Err(QueryError::unsupported(
-                "VARIADIC arguments are not supported",
-                "Take an array.",
-            ));
-        }
         let one = argument(parameter, text, &analyzer)?;
+        let is_out = matches!(mode, Mode::FUNC_PARAM_TABLE | Mode::FUNC_PARAM_OUT);
+        if variadic && !is_out {
+            let message = "VARIADIC parameter must be the last input parameter";
+            return Err(QueryError::new("42P13", message));
+        }
+        if mode == Mode::FUNC_PARAM_VARIADIC {
+            variadic = true;
+            may_be_variadic(one.oid)?;
+            if create.is_procedure {
+                return Err(QueryError::unsupported(
+                    "VARIADIC arguments of procedures are not supported",
+                    "Take an array.",
+                ));
+            }
+        }
         let is_table = mode == Mode::FUNC_PARAM_TABLE;
         let is_input = !is_table && mode != Mode::FUNC_PARAM_OUT;
         let is_output = !is_input || mode == Mode::FUNC_PARAM_INOUT;
@@ -213,6 +223,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             returns_set,
             columns,
             strict: attributes.strict.unwrap_or(false),
+            variadic,
             body: Arc::from(options.body),
             language,
             out,
@@ -221,6 +232,25 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
             settings: settings.into(),
         },
     })
+}
+
+/// Whether arguments may be gathered in one of this type.
+///
+/// # Errors
+/// 42P13 for what is no array; 0A000 for arguments of any types.
+fn may_be_variadic(oid: u32) -> Result<()> {
+    let is_array = oid == ids::ANYARRAY || element_of(base(oid)).is_some();
+    match (is_array, oid) {
+        (true, _) => Ok(()),
+        (_, ids::ANY | ids::ANYCOMPATIBLEARRAY) => Err(QueryError::unsupported(
+            "VARIADIC arguments of such a type are not supported",
+            "Declare the argument as anyarray, or as an array of one type.",
+        )),
+        _ => Err(QueryError::new(
+            "42P13",
+            "VARIADIC parameter must be an array",
+        )),
+    }
 }
 
 /// Whether a function gives what a trigger takes.

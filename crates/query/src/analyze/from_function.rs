@@ -209,6 +209,10 @@ impl Analyzer<'_> {
                 }
                 continue;
             }
+            self.level().from_call = match node {
+                Node::FuncCall(call) => call.location,
+                _ => -1,
+            };
             let expr = self.expr(node)?;
             let mut expr = self.decide_unknown(expr)?;
             let name = column_name::of_function(node);

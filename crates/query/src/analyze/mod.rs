@@ -12,7 +12,7 @@
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
-//! | `create_function`, `sql_function`, `given_arguments` | users' functions: their statements; what bodies say stands in the place of calls |
+//! | `create_function`, `sql_function`, `fitting`, `given_arguments` | users' functions: their statements; what bodies say stands in the place of calls |
 //! | `variables` | names that mean variables of PL/pgSQL |
 //! | `call_before` | calls that are made before a statement |
 //! | `column_name` | names of result columns |
@@ -21,7 +21,6 @@ mod aggregate;
 mod assign;
 mod call;
 mod call_before;
-mod calls_over;
 mod change;
 mod change_view;
 mod coerce;
@@ -29,6 +28,7 @@ mod column_name;
 mod constant;
 mod create_function;
 mod expression;
+mod fitting;
 mod from;
 mod from_function;
 mod function_attributes;
@@ -67,7 +67,6 @@ use crate::types::ids;
 use crate::types::user::columns_of;
 pub use call_before::CallBefore;
 use call_before::CallsBefore;
-pub use calls_over::{CallsOver, OverRow};
 pub use change::{AnalyzedStatement, analyze_statement};
 pub use change_view::{OF_NO_TABLE, view_obstacle};
 pub use create_function::{
@@ -126,6 +125,17 @@ pub trait Catalog {
     fn may_call(&self, function: &SqlFunction) -> Result<()> {
         let _ = function;
         Ok(())
+    }
+
+    /// What the names in the bodies of functions mean, where that is not what they mean here.
+    fn of_bodies(&self) -> Option<Box<dyn Catalog + '_>> {
+        None
+    }
+
+    /// Whether an expression may have queries within. Where not, the session calls functions whose bodies are
+    /// more than an expression.
+    fn takes_queries(&self) -> bool {
+        true
     }
 
     /// Whether calls may be made before the statement.

@@ -86,6 +86,8 @@ pub(super) struct Level {
     /// The arguments of each `GROUPING`.
     pub(super) groupings: Vec<Vec<Expr>>,
     pub(super) clause: Clause,
+    /// Where the function in FROM stands that is at hand; its arguments may have calls, too.
+    pub(super) from_call: i32,
     pub(super) has_aggregates: bool,
     pub(super) has_windows: bool,
     /// Within the arguments of a window function of this level.

@@ -10,6 +10,7 @@ use pg_raw_parse::Node;
 
 use super::call_before::CallsBefore;
 use super::coerce::{can_coerce, is_polymorphic};
+use super::fitting::{Fitting, fitting};
 use super::given_arguments::{around, is_plain, mentions, over_arguments, put_into};
 use super::resolve::{generic_types, select};
 use super::scope::Clause;
@@ -21,7 +22,7 @@ use crate::error::{QueryError, Result};
 use crate::parse::parse;
 use crate::tree::{Case, Column, Expr, ExprKind, Query, Subquery, SubqueryKind};
 use crate::types::domain::base;
-use crate::types::{format_type, ids};
+use crate::types::{array_of, format_type, ids};
 
 /// How many calls a statement may have, those in bodies counted each time.
 const CALLS_MAX: u32 = 5000;
@@ -40,21 +41,18 @@ impl Bodies {
         self.around.is_empty()
     }
 
+    /// Whether the body of this function is around.
+    fn has(&self, function: &SqlFunction) -> bool {
+        let mut around = self.around.iter();
+        around.any(|(name, body)| *name == function.name && *body == function.body)
+    }
+
     /// With one more body around.
     ///
     /// # Errors
-    /// 0A000 for one that is around already; 54001 for too many calls.
+    /// 54001 for too many calls.
     fn within(&self, function: &SqlFunction) -> Result<Self> {
         let own = (Arc::clone(&function.name), Arc::clone(&function.body));
-        if self.around.contains(&own) {
-            return Err(QueryError::unsupported(
-                format!(
-                    "function {} calls itself, which is not supported",
-                    function.name
-                ),
-                "Use WITH RECURSIVE.",
-            ));
-        }
         self.calls.set(self.calls.get() + 1);
         if self.calls.get() > CALLS_MAX {
             return Err(QueryError::new("54001", "stack depth limit exceeded")
@@ -83,6 +81,8 @@ pub struct SqlFunction {
     pub columns: Vec<Column>,
     /// It gives NULL where an argument is NULL.
     pub strict: bool,
+    /// Its last argument is an array, which any number of arguments are gathered in.
+    pub variadic: bool,
     /// The text of its body.
     pub body: Arc<str>,
     /// What the body is written in.
@@ -187,15 +187,6 @@ pub(super) struct Named {
     arguments: Vec<Option<Arc<str>>>,
 }
 
-/// A function that takes what is given.
-struct Fitting<'f> {
-    function: &'f SqlFunction,
-    /// The types of the arguments that are given.
-    types: Vec<u32>,
-    /// Which of those each argument is; `None` for a default.
-    places: Vec<Option<usize>>,
-}
-
 /// Analyses the body of a function that is to be made. Of one with arguments of any type only
 /// the grammar is asked.
 ///
@@ -248,14 +239,14 @@ impl Analyzer<'_> {
         &mut self,
         functions: &[SqlFunction],
         arguments: &[Expr],
-        names: &[&str],
+        (names, is_array): (&[&str], bool),
         exactly: bool,
         location: i32,
     ) -> Result<Option<Expr>> {
         let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
         let candidates: Vec<Fitting<'_>> = functions
             .iter()
-            .filter_map(|function| fitting(function, given.len(), names))
+            .filter_map(|function| fitting(function, given.len(), names, is_array))
             .collect();
         let bases: Vec<u32> = given.iter().map(|oid| base(*oid)).collect();
         let same = |one: &&Fitting<'_>| one.types == given || one.types == bases;
@@ -300,6 +291,12 @@ impl Analyzer<'_> {
             let argument = self.coerce(argument, wanted, -1, Context::Implicit)?;
             cast.push(self.decide_unknown(argument)?);
         }
+        if chosen.gathered > 0 {
+            let elements = cast.split_off(cast.len() - chosen.gathered);
+            let element = elements.first().map_or(ids::UNKNOWN, |one| one.oid);
+            let array = array_of(base(element));
+            cast.push(Expr::new(ExprKind::Array(elements, false), array, location));
+        }
         let mut ordered = Vec::with_capacity(function.arguments.len());
         for (argument, place) in function.arguments.iter().zip(&chosen.places) {
             ordered.push(match place {
@@ -318,21 +315,36 @@ impl Analyzer<'_> {
         if self.level().clause == Clause::FromFunction {
             self.given_name = function.out.clone().map(|name| (location, name));
         }
-        if function.language != Language::Sql {
-            return self.call_before(function, ordered, result, location);
+        // It calls itself, or is computed over groups: no query takes its place.
+        let is_called = function.language != Language::Sql
+            || self.bodies.has(function)
+            || !function.returns_set && ordered.iter().any(is_of_groups);
+        if is_called {
+            return self.call_body(function, ordered, (result, columns), location);
         }
         let types: Vec<u32> = ordered.iter().map(|argument| argument.oid).collect();
         let body = self.body(function, &types, result, &columns);
+        let is_more = |body: &Result<Query>| body.as_ref().is_ok_and(|query| !is_expression(query));
+        let calls_itself = body.as_ref().is_ok_and(|query| calls(query, function.oid));
+        let needs_query = body.is_err() || is_more(&body);
+        if calls_itself || !self.catalog.takes_queries() && needs_query {
+            return self.call_body(function, ordered, (result, columns), location);
+        }
         let mut query = body.map_err(|mut error| {
             // Its place is in another text.
             error.location = u32::try_from(location).ok();
             error
         })?;
-        if function.returns_set {
-            return self.set(function, query, ordered, location);
+        let level = self.level();
+        let in_from = level.clause == Clause::FromFunction && level.from_call == location;
+        if function.returns_set && !in_from {
+            return self.call_body(function, ordered, (result, columns), location);
         }
-        if !columns.is_empty() && self.level().clause == Clause::FromFunction {
-            self.given = Some(Given::Columns(columns));
+        if function.returns_set {
+            return self.set(query, ordered, function.strict, location);
+        }
+        if !columns.is_empty() && in_from {
+            self.given = Some(Given::Columns(columns.clone()));
         }
         let may_stand = |(at, given): (usize, &Expr)| {
             is_plain(given) || !function.strict && mentions(&query.targets[0].expr, at) <= 1
@@ -349,6 +361,9 @@ impl Analyzer<'_> {
                 false => expr,
             });
         }
+        if !self.catalog.takes_queries() {
+            return self.call_body(function, ordered, (result, columns), location);
+        }
         self.value_of(function, query, ordered, location)
     }
 
@@ -360,16 +375,6 @@ impl Analyzer<'_> {
         arguments: Vec<Expr>,
         location: i32,
     ) -> Result<Expr> {
-        if arguments.iter().any(is_of_groups) {
-            return Err(QueryError::unsupported(
-                format!(
-                    "an aggregate or a window function as an argument of {} is not supported",
-                    function.name
-                ),
-                "Compute it in a subquery, and call the function outside of it.",
-            )
-            .at(location));
-        }
         let Some(shown) = query.targets.first().map(|target| target.expr.oid) else {
             return Err(QueryError::internal("a body without a column"));
         };
@@ -389,25 +394,15 @@ impl Analyzer<'_> {
     /// The rows of a function in FROM, which takes them from here.
     fn set(
         &mut self,
-        function: &SqlFunction,
         query: Query,
         arguments: Vec<Expr>,
+        strict: bool,
         location: i32,
     ) -> Result<Expr> {
-        if self.level().clause != Clause::FromFunction {
-            return Err(QueryError::unsupported(
-                format!(
-                    "function {} gives rows, which is supported in FROM only",
-                    function.name
-                ),
-                "Move it into a LATERAL FROM item.",
-            )
-            .at(location));
-        }
         if matches!(self.given, Some(Given::Rows(_))) {
             return Err(not_at_the_top(location));
         }
-        let query = over_arguments(query, &arguments, function.strict);
+        let query = over_arguments(query, &arguments, strict);
         let shown = query.columns();
         let oid = match shown.as_slice() {
             [one] => one.oid,
@@ -470,7 +465,11 @@ impl Analyzer<'_> {
                 .map(|of| of.name.clone())
                 .collect(),
         };
+        let own = self.catalog.of_bodies();
         let mut analyzer = self.apart(Some(named), bodies);
+        if let Some(own) = &own {
+            analyzer.catalog = &**own;
+        }
         analyzer.parameters = types.to_vec();
         let query = analyzer.query(select, None)?;
         if analyzer.parameters.len() > types.len() {
@@ -592,38 +591,6 @@ impl Analyzer<'_> {
     }
 }
 
-/// The function, if it may take so many arguments, the last of which have these names.
-fn fitting<'f>(function: &'f SqlFunction, count: usize, names: &[&str]) -> Option<Fitting<'f>> {
-    let wanted = &function.arguments;
-    if count > wanted.len() {
-        return None;
-    }
-    let positional = count - names.len();
-    let mut places: Vec<Option<usize>> = (0..wanted.len())
-        .map(|at| (at < positional).then_some(at))
-        .collect();
-    let mut types: Vec<u32> = wanted[..positional].iter().map(|of| of.oid).collect();
-    for (at, name) in names.iter().enumerate() {
-        let place = wanted
-            .iter()
-            .position(|of| of.name.as_deref() == Some(*name))?;
-        if places[place].is_some() {
-            return None;
-        }
-        places[place] = Some(positional + at);
-        types.push(wanted[place].oid);
-    }
-    let has_value = |(argument, place): (&Argument, &Option<usize>)| {
-        place.is_some() || argument.default.is_some()
-    };
-    let fits = wanted.iter().zip(&places).all(has_value);
-    fits.then_some(Fitting {
-        function,
-        types,
-        places,
-    })
-}
-
 /// The error of a function that gives rows, as an argument of another one in FROM.
 #[cold]
 pub(super) fn not_at_the_top(location: i32) -> QueryError {
@@ -632,6 +599,19 @@ pub(super) fn not_at_the_top(location: i32) -> QueryError {
         "Call the function in a FROM item of its own, and the other one on its columns.",
     )
     .at(location)
+}
+
+/// Whether a query has a call of this function, which the session makes.
+fn calls(query: &Query, function: u32) -> bool {
+    let mut found = false;
+    query.exprs(&mut |expr| {
+        found = found
+            || expr.any(&mut |expr| match &expr.kind {
+                ExprKind::Subquery(subquery) => calls(&subquery.query, function),
+                _ => expr.called_number() == Some(function),
+            });
+    });
+    found
 }
 
 /// Whether a query is one expression over nothing.

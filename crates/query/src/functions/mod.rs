@@ -8,6 +8,7 @@ mod array;
 mod bit;
 mod boolean;
 mod bytea;
+mod called;
 mod date;
 mod date_format;
 mod date_part;
@@ -45,6 +46,7 @@ mod window;
 pub(crate) use self::json::POPULATING;
 pub(crate) use self::pattern::{PathFlags, check_path_pattern, matches_path_pattern};
 
+pub use called::{CALLED, CALLED_SET};
 pub use format::quoted_literal;
 use std::collections::HashMap;
 use std::sync::LazyLock;

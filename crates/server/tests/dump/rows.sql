@@ -4,6 +4,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA shop TO shop_reader;
 GRANT SELECT, INSERT, UPDATE ON shop.orders TO shop_clerk;
 GRANT UPDATE (stock) ON shop.products TO shop_clerk WITH GRANT OPTION;
 GRANT USAGE ON SEQUENCE shop.invoice_number TO shop_clerk;
+INSERT INTO shop.coupons (code) VALUES ('cA'), ('cB');
 REVOKE ALL ON FUNCTION shop.total_of(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION shop.total_of(bigint) TO shop_clerk;
 ALTER TABLE shop.events OWNER TO shop_clerk;

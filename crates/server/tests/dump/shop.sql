@@ -62,6 +62,13 @@ CREATE TABLE shelves_0 PARTITION OF shelves FOR VALUES WITH (MODULUS 2, REMAINDE
 CREATE TABLE shelves_1 PARTITION OF shelves FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 CREATE FUNCTION total_of(o bigint) RETURNS numeric LANGUAGE sql STABLE AS 'SELECT sum(quantity * price) FROM shop.order_lines WHERE order_id = o';
 CREATE FUNCTION is_open(s state) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT s < ''sent''';
+CREATE FUNCTION new_code() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN 'c' || length(current_schema()); END $$;
+CREATE FUNCTION is_code(c text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN c LIKE 'c%'; END $$;
+CREATE FUNCTION lowered(c text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower(c)';
+CREATE FUNCTION joined(sep text, VARIADIC parts text[]) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT array_to_string(parts, sep)';
+CREATE TABLE coupons (code text DEFAULT new_code() PRIMARY KEY, given text DEFAULT upper(new_code()), low text GENERATED ALWAYS AS (lowered(code)) STORED, CONSTRAINT is_code CHECK (is_code(code)));
+CREATE INDEX coupons_lowered ON coupons (lowered(given));
+CREATE VIEW good_coupons AS SELECT code, joined('-', code, low) AS label FROM coupons WHERE is_code(low);
 CREATE VIEW open_orders AS SELECT o.id, o.customer_id, c.email, o.total FROM orders o JOIN customers c ON c.id = o.customer_id WHERE o.state IN ('cart', 'paid');
 CREATE VIEW order_states AS SELECT id, state::text, 'cart'::state AS first FROM orders;
 CREATE VIEW open_large (id, mail) AS SELECT id, email FROM open_orders WHERE total > 1000;

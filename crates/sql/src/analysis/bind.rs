@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pg_raw_parse::Node;
 use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
-use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
+use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewFunction, ViewRead, ViewType};
 use thermocline_query::analyze::{
     self, Analyzed, AnalyzedStatement, CreateFunction, Language, analyze, analyze_statement,
 };
@@ -180,6 +180,11 @@ pub(crate) fn create_function(
     let relations = Relations::of_statement(&environment, &found);
     let create = analyze::create_function(text, &relations);
     let create = create.map_err(|error| positioned(error, text))?;
+    let around = Around {
+        makes: Some(&create.function),
+        ..Around::default()
+    };
+    let relations = Relations::of_statement(&environment, &found).within_body(around);
     if !checks_body {
         return Ok(create);
     }
@@ -237,6 +242,8 @@ pub(crate) struct NewView {
     pub(crate) reads: Vec<ViewRead>,
     /// The users' types that it names.
     pub(crate) types: Vec<ViewType>,
+    /// The users' functions that it calls by name.
+    pub(crate) functions: Vec<ViewFunction>,
 }
 
 /// Analyses the query of a view that is to be made. `text` is the query's, and errors are
@@ -408,6 +415,7 @@ fn analyzed_view(
         query,
         reads: found.reads.take(),
         types: found.types.take(),
+        functions: found.called(),
     })
 }
 

@@ -7,7 +7,7 @@ use thermocline_engine::WaitsFor;
 
 use crate::expr::SessionInfo;
 use crate::privilege::Actor;
-use crate::session::Sessions;
+use crate::session::{Asking, Sessions};
 use crate::settings::Settings;
 use crate::styles::Styles;
 
@@ -45,6 +45,8 @@ pub struct SessionFacts {
     pub(crate) sessions: Option<Arc<Sessions>>,
     /// Who draws numbers of sequences.
     pub(crate) numbers: Option<Numbers>,
+    /// Who calls functions that only the session runs.
+    pub(crate) calls: Option<Calls>,
 }
 
 impl SessionFacts {
@@ -66,6 +68,16 @@ pub(crate) struct Numbers(pub(crate) Arc<dyn SessionInfo>);
 impl std::fmt::Debug for Numbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Numbers")
+    }
+}
+
+/// Whoever calls functions for a statement that runs.
+#[derive(Clone)]
+pub(crate) struct Calls(pub(crate) Arc<dyn Asking>);
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Calls")
     }
 }
 

@@ -16,6 +16,6 @@ pub(crate) use bind::{
     Around, BoundStatement, NeededByView, answered, bind_statement, bind_view, columns_of_view,
     create_function, may_read_all, needed_by_view, of_functions,
 };
-pub(crate) use facts::Numbers;
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};
-pub(crate) use relations::{FRESH, called, composite};
+pub(crate) use facts::{Calls, Numbers};
+pub(crate) use relations::{FRESH, called, composite, functions_named};

@@ -12,7 +12,7 @@ use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::catalog::{FIRST_USER_OID, Table};
 use thermocline_engine::{
     Catalog, FunctionArgument, FunctionDef, FunctionLanguage, FunctionVolatility, SequenceDef,
-    ViewDef, ViewRead, ViewType,
+    ViewDef, ViewFunction, ViewRead, ViewType,
 };
 use thermocline_query::analyze::{
     self, Argument, Language, Mention, SqlFunction, Stored, Variables, told_columns,
@@ -41,8 +41,19 @@ pub(super) struct Found {
     pub(super) own: Cell<bool>,
     /// What a new view reads,
     pub(super) reads: RefCell<Vec<ViewRead>>,
-    /// and what the names of types in it mean.
+    /// what the names of types in it mean,
     pub(super) types: RefCell<Vec<ViewType>>,
+    /// and which functions the names of functions may mean, with those that they do.
+    functions: RefCell<Vec<(ViewFunction, bool)>>,
+}
+
+impl Found {
+    /// The functions that a new view calls.
+    pub(super) fn called(&self) -> Vec<ViewFunction> {
+        let all = self.functions.take().into_iter();
+        let called = all.filter(|(_, is_called)| *is_called);
+        called.map(|(function, _)| function).collect()
+    }
 }
 
 /// Whose names they are.
@@ -81,6 +92,8 @@ pub(crate) struct Around<'a> {
     pub(crate) refreshes: Option<u32>,
     /// It is only planned: nobody reads what it names.
     pub(crate) only_planned: bool,
+    /// It is the body of this function, which is being made.
+    pub(crate) makes: Option<&'a SqlFunction>,
 }
 
 /// What a REFRESH calls the query of its view.
@@ -404,23 +417,57 @@ impl analyze::Catalog for Relations<'_> {
 
     fn functions(&self, schema: Option<&str>, name: &str) -> Vec<SqlFunction> {
         let catalog = self.catalog();
-        if catalog.functions.is_empty() || !matches!(self.names, Names::Statement) {
+        let made = self.around.makes.filter(|made| *made.name == *name);
+        if catalog.functions.is_empty() && made.is_none() {
             return Vec::new();
         }
-        let path = &self.environment.session().facts.search_path;
-        let is_meant = |def: &&Arc<FunctionDef>| self.around.is_call || def.procedure.is_none();
-        match schema {
-            Some(schema) => {
-                let named = catalog.functions_named(temporary::meant(schema, path), name);
-                named.filter(is_meant).map(|def| called(def)).collect()
-            }
-            None => path
-                .iter()
-                .flat_map(|schema| catalog.functions_named(schema, name))
-                .filter(is_meant)
-                .map(|def| called(def))
-                .collect(),
+        if let Names::View(view, _) = &self.names {
+            let is_it =
+                |of: &&ViewFunction| of.written == name && of.written_schema.as_deref() == schema;
+            let named = view.functions.iter().filter(is_it);
+            let named = named.filter_map(|of| catalog.functions.get(&of.oid));
+            return named.map(|def| called(def)).collect();
         }
+        let path = &self.environment.session().facts.search_path;
+        let named = functions_named(catalog, path, schema, name);
+        let is_meant = |def: &&Arc<FunctionDef>| self.around.is_call || def.procedure.is_none();
+        let named = named.filter(is_meant).map(|def| called(def));
+        let named: Vec<SqlFunction> = made.cloned().into_iter().chain(named).collect();
+        if matches!(self.names, Names::Making) {
+            let mut functions = self.found.functions.borrow_mut();
+            for function in &named {
+                let function = ViewFunction {
+                    written_schema: schema.map(str::to_owned),
+                    written: name.to_owned(),
+                    oid: function.oid,
+                };
+                if functions.iter().all(|(known, _)| *known != function) {
+                    functions.push((function, false));
+                }
+            }
+        }
+        named
+    }
+
+    fn of_bodies(&self) -> Option<Box<dyn analyze::Catalog + '_>> {
+        // What a body names is looked up when it is called, by whoever calls it.
+        let is_view = !matches!(self.names, Names::Statement);
+        is_view.then(|| {
+            let relations = Relations {
+                nested: self.nested,
+                around: Around {
+                    only_planned: self.around.only_planned,
+                    ..Around::default()
+                },
+                ..Relations::of_statement(self.environment, self.found)
+            };
+            Box::new(relations) as _
+        })
+    }
+
+    fn takes_queries(&self) -> bool {
+        // What the functions of a view read is not what it reads itself.
+        !self.flat
     }
 
     fn variables(&self) -> Option<&dyn Variables> {
@@ -432,6 +479,17 @@ impl analyze::Catalog for Relations<'_> {
     }
 
     fn may_call(&self, function: &SqlFunction) -> Result<()> {
+        if matches!(self.names, Names::Making) {
+            let mut functions = self.found.functions.borrow_mut();
+            let meant = functions
+                .iter_mut()
+                .filter(|(of, _)| of.oid == function.oid);
+            meant.for_each(|(_, is_called)| *is_called = true);
+        }
+        // Nor is one asked for that is being made.
+        if self.flat || function.oid == 0 {
+            return Ok(());
+        }
         let actor = &self.environment.session().facts.actor;
         Ok(actor.need_function(function.oid, &function.name)?)
     }
@@ -464,6 +522,21 @@ impl analyze::Catalog for Relations<'_> {
             }
         }
     }
+}
+
+/// The functions and procedures that a name may mean by this path.
+pub(crate) fn functions_named<'c>(
+    catalog: &'c Catalog,
+    path: &'c [String],
+    schema: Option<&'c str>,
+    name: &'c str,
+) -> impl Iterator<Item = &'c Arc<FunctionDef>> {
+    let schemas: Vec<&str> = match schema {
+        Some(schema) => vec![temporary::meant(schema, path)],
+        None => path.iter().map(String::as_str).collect(),
+    };
+    let named = move |schema| catalog.functions_named(schema, name);
+    schemas.into_iter().flat_map(named)
 }
 
 /// The columns of a composite type, a table's rows among them.
@@ -513,6 +586,7 @@ pub(crate) fn called(def: &FunctionDef) -> SqlFunction {
         returns_set: def.returns_set,
         columns: def.columns.iter().map(column).collect(),
         strict: def.strict,
+        variadic: def.variadic,
         body: Arc::from(def.body.as_str()),
         language: match def.language {
             FunctionLanguage::Sql => {

@@ -21,6 +21,8 @@ pub(super) struct Feed {
     made: IntoIter<RecordBatch>,
     running: Option<Running>,
     _end: End,
+    /// The threads that are the statement's own.
+    _own: Option<Threads>,
 }
 
 /// A statement that makes batches.
@@ -72,7 +74,16 @@ impl Feed {
                 has_ended: false,
             }),
             _end: end,
+            _own: None,
         })
+    }
+
+    /// The same, whose statement has threads of its own.
+    pub(super) fn with_own(self, threads: Option<Threads>) -> Self {
+        Self {
+            _own: threads,
+            ..self
+        }
     }
 
     /// Of a statement that has ended; values are still made of its batches until `end`.
@@ -81,6 +92,7 @@ impl Feed {
             made: batches.into_iter(),
             running: None,
             _end: end,
+            _own: None,
         }
     }
 

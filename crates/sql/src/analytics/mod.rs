@@ -73,6 +73,8 @@ const MERGE_SHARE_DIVISOR: usize = 32;
 const PLAN_BYTES: u64 = 512 << 10;
 /// Batches of plans over the system's relations.
 const SMALL_BATCH_ROWS: usize = 1024;
+/// Batches of statements whose functions the session calls: a LIMIT ends it soon after its last row.
+const CALLING_BATCH_ROWS: usize = 32;
 
 /// The analytical side of a database.
 pub struct Analytics {
@@ -81,6 +83,8 @@ pub struct Analytics {
     state: SessionState,
     /// Of statements that are run at once.
     at_once: SessionState,
+    /// Of those whose functions the session calls meanwhile.
+    calling: SessionState,
     memory: Arc<AnalyticalMemory>,
     widths: Widths,
     streams: usize,
@@ -124,6 +128,11 @@ impl Analytics {
         Ok(Self {
             db,
             state: session(config, Arc::clone(&runtime), last()),
+            calling: session(
+                small.clone().with_batch_size(CALLING_BATCH_ROWS),
+                Arc::clone(&runtime),
+                last(),
+            ),
             at_once: session(small, runtime, last()),
             memory,
             widths: Widths::default(),

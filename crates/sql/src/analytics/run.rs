@@ -28,6 +28,7 @@ use super::row_stream::{Output, Turn};
 use super::scan::SnapshotTable;
 use super::scans::Scans;
 use super::small::{self, Begun};
+use super::threads::Threads;
 use super::whole::WholeResult;
 use super::{Analytics, RowStream, sql_error};
 use crate::analysis::SessionFacts;
@@ -154,7 +155,10 @@ impl Analytics {
             environment: Arc::new(environment),
             arguments: Arc::new([]),
             snapshot,
-            streams: self.streams,
+            streams: match typed.calls {
+                true => 1,
+                false => self.streams,
+            },
         }
     }
 
@@ -198,9 +202,15 @@ impl Analytics {
         let columns = statement.typed.output_columns();
         let depth = statement.typed.depth;
         let scans = Arc::clone(&statement.scans);
-        let state = self
-            .widths
-            .fitted(&self.db, &statement.typed.tables, &self.state);
+        let calls = statement.typed.calls;
+        // Its thread waits for what it calls, and nobody else is to wait with it.
+        let own = calls.then(|| Threads::new("calls", 1, false));
+        let threads = own.as_ref().unwrap_or(&self.threads);
+        let tables = &statement.typed.tables;
+        let state = match calls {
+            true => self.calling.clone(),
+            false => self.widths.fitted(&self.db, tables, &self.state),
+        };
         let context = Arc::new(TaskContext::from(&state));
         let begun = match small::may_be(&statement.typed) {
             true => self.begin(&statement, &state, &context).await?,
@@ -210,16 +220,17 @@ impl Analytics {
             Begun::Whole(batches) => Feed::made(batches, end),
             Begun::Planned(plan) => {
                 statement.reads_all();
-                Feed::begin(&self.threads, plan, context, end)?
+                Feed::begin(threads, plan, context, end)?
             }
             Begun::TooLarge => {
                 statement.reads_all();
                 let work = statement.physical(state, Arc::clone(&self.db));
-                let task = stack::with_room(depth, || self.threads.spawn(work));
+                let task = stack::with_room(depth, || threads.spawn(work));
                 let plan = task?.outcome().await??;
-                Feed::begin(&self.threads, plan, context, end)?
+                Feed::begin(threads, plan, context, end)?
             }
         };
+        let feed = feed.with_own(own);
         Ok(RowStream::of_batches(columns, output, feed, (turn, scans)))
     }
 

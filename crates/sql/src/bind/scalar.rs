@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::user_type::DomainDef;
 use thermocline_engine::{Catalog, ColumnDef, Table, TableDef, TypeDef, TypeKind};
-use thermocline_query::analyze::{self, Analyzed, Stored, Wanted};
+use thermocline_query::analyze::{self, Analyzed, SqlFunction, Stored, Wanted};
 use thermocline_query::call::{Environment, Settings, of_the_moment};
 use thermocline_query::datum::Datum;
 use thermocline_query::domain::condition;
@@ -22,13 +22,14 @@ use thermocline_values::value::Value;
 use super::generated::{check_copy_filter, check_generation, check_immutable};
 use super::index_key::check_indexed;
 use super::{BindContext, TypeNames, is_system_column};
+use crate::analysis::{called, functions_named};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
 use crate::plan::{Check, CheckOf, InsertTarget, Reference, Routes, unique_within_partition};
 use crate::session::qualified;
 use crate::short::{Lowering, is_volatile, not_of_a_row};
 use crate::temporary::{self, path_within};
-use crate::typed::held;
+use crate::typed::{has_call, held};
 
 /// What an expression is part of, for messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +105,12 @@ impl Clause {
             (Self::Generation, Some(table)) => check_generation(expr, table)?,
             (Self::CopyFilter, Some(table)) => check_copy_filter(expr, table)?,
             _ => {}
+        }
+        if has_call(expr) && !matches!(self, Self::Default | Self::Check) {
+            return Err(SqlError::unsupported(
+                format!("a function that is no expression of SQL is not supported in {name}s"),
+                "Write its body as one expression, in LANGUAGE sql.",
+            ));
         }
         let (sqlstate, message) = match not_of_a_row(expr) {
             None if self == Self::Generation => return check_immutable(expr),
@@ -187,6 +194,27 @@ impl analyze::Catalog for Names<'_> {
             reader: None,
             is_partitioned: false,
         }))
+    }
+
+    fn functions(&self, schema: Option<&str>, name: &str) -> Vec<SqlFunction> {
+        let (catalog, path) = (self.context.catalog, self.context.search_path);
+        if catalog.functions.is_empty() {
+            return Vec::new();
+        }
+        let named = functions_named(catalog, path, schema, name);
+        let functions = named.filter(|def| def.procedure.is_none());
+        functions.map(|def| called(def)).collect()
+    }
+
+    fn may_call(&self, function: &SqlFunction) -> QueryResult<()> {
+        match self.context.actor {
+            Some(actor) => Ok(actor.need_function(function.oid, &function.name)?),
+            None => Ok(()),
+        }
+    }
+
+    fn takes_queries(&self) -> bool {
+        false
     }
 
     fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {

@@ -14,6 +14,7 @@ use thermocline_query::functions::Volatility;
 use thermocline_query::types::format_type;
 
 use super::Definition;
+use super::named::calls;
 use super::view::fits_catalog;
 use super::view_query::facts;
 use crate::analysis;
@@ -86,6 +87,7 @@ impl Definition<'_> {
                 })
                 .collect(),
             strict: of.strict,
+            variadic: of.variadic,
             volatility: kept_volatility(create.volatility),
             body: of.body.to_string(),
             language: match of.language {
@@ -185,7 +187,12 @@ impl Definition<'_> {
 
     pub(super) async fn drop_function(&mut self, def: &FunctionDef, cascade: bool) -> Result<()> {
         let what = format!("function {}", signature(def));
-        let needs = |_: &Table, trigger: &TriggerDef| Ok(trigger.function == def.oid);
+        let hanging = self.hanging_on_function(def)?;
+        Box::pin(self.drop_hanging(&what, &hanging, cascade)).await?;
+        let needs = |_: &Table, trigger: &TriggerDef| match &trigger.condition {
+            Some(condition) if trigger.function != def.oid => calls(condition, def),
+            _ => Ok(trigger.function == def.oid),
+        };
         self.drop_triggers_of(&what, needs, cascade).await?;
         self.apply(Change::DropFunction(def.oid)).await
     }

@@ -76,6 +76,7 @@ impl Definition<'_> {
             columns: query.columns,
             reads: query.reads,
             types: query.types,
+            functions: query.functions,
             // The view and the columns that it gives are levels, too.
             depth: view.depth + 2,
             populated: create.with_data,

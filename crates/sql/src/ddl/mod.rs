@@ -18,6 +18,7 @@ mod foreign_key;
 mod function;
 mod generated;
 mod grant;
+mod hanging;
 mod identity;
 mod index;
 mod label;

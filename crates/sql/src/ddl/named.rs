@@ -2,9 +2,10 @@
 //! schemas of what it names written out, so that it means the same by any search path. Whoever
 //! shows it writes those names as they are seen by then.
 
-use pg_raw_parse::nodes::A_Const;
+use pg_raw_parse::nodes::{A_Const, FuncCall};
 use pg_raw_parse::{ConstValue, Node};
-use thermocline_engine::{Catalog, TableDef};
+use thermocline_engine::{Catalog, FunctionDef, TableDef};
+use thermocline_query::functions;
 
 use super::Definition;
 use super::dependents::quote_ident;
@@ -12,6 +13,7 @@ use super::mentioned::{BEFORE, in_expression, in_query, last_name, unqualified};
 use super::place::find_relation;
 use super::sequence::quoted;
 use super::user_type::find_type;
+use crate::analysis::functions_named;
 use crate::error::Result;
 use crate::parse::scan::{Token, Tokens};
 use crate::session::qualified;
@@ -31,6 +33,9 @@ pub(crate) enum Named {
     Value,
     /// A type of the grammar's, by PostgreSQL's whole name.
     Short(&'static str),
+    /// A function that is not the system's: the schema, where it is written, the name, and how many arguments
+    /// the call has.
+    Function(Option<String>, String, usize),
 }
 
 /// Words for types that the grammar knows, and the names that PostgreSQL shows.
@@ -62,7 +67,7 @@ pub(crate) struct Place {
 /// 42601 and 54001 of the text.
 pub(crate) fn places(text: &str) -> Result<Vec<Place>> {
     // What names something that is no column is a cast or a call.
-    if !text.contains("::") && !OF_RELATIONS.iter().any(|name| text.contains(name)) {
+    if !text.contains("::") && !text.contains('(') {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
@@ -149,9 +154,24 @@ fn look(text: &str, before: usize, node: Node<'_>, found: &mut Vec<Place>) {
             {
                 found.extend(relation(text, constant, at(constant.location), false));
             }
+            found.extend(at(call.location).and_then(|from| function(text, call, from)));
         }
         _ => {}
     }
+}
+
+/// A call of a function that is not the system's.
+fn function(text: &str, call: &FuncCall, from: usize) -> Option<Place> {
+    let parts = call.funcname().iter().filter_map(Node::as_str);
+    let parts: Vec<&str> = parts.collect();
+    let (schema, name) = match parts.as_slice() {
+        [one] if functions::named(one).is_empty() => (None, *one),
+        [schema, one] if *schema != "pg_catalog" => (Some((*schema).to_owned()), *one),
+        _ => return None,
+    };
+    let (_, to) = last_name(text, from, parts.len())?;
+    let named = Named::Function(schema, name.to_owned(), call.args().len());
+    Some(Place { from, to, named })
 }
 
 /// A type that is written in one word, where PostgreSQL shows another name.
@@ -219,7 +239,30 @@ fn with_schemas(text: &str, catalog: &Catalog, path: &[String]) -> Result<String
             let cast = if *cast { "" } else { "::regclass" };
             Some(format!("'{}'{cast}", quoted(&schema, &name)))
         }
+        Named::Function(schema, name, _) => {
+            let def = functions_named(catalog, path, schema.as_deref(), name).next()?;
+            let (schema, name) = (quote_ident(&def.schema), quote_ident(&def.name));
+            Some(format!("{schema}.{name}"))
+        }
         Named::Value | Named::Short(_) => None,
+    }))
+}
+
+/// Whether an expression that is kept calls this function.
+///
+/// # Errors
+/// As [`places`].
+pub(super) fn calls(text: &str, def: &FunctionDef) -> Result<bool> {
+    if !text.contains(&def.name) {
+        return Ok(false);
+    }
+    let required = def.arguments.iter().filter(|of| of.default.is_none());
+    let fits = required.count()..=def.arguments.len();
+    Ok(places(text)?.iter().any(|place| match &place.named {
+        Named::Function(Some(schema), name, given) => {
+            *schema == def.schema && *name == def.name && fits.contains(given)
+        }
+        _ => false,
     }))
 }
 
@@ -272,6 +315,7 @@ mod tests {
                 Named::Relation(name, cast) => format!("<{name} {cast}>"),
                 Named::Value => "VALUE".to_owned(),
                 Named::Short(name) => format!("<{name}>"),
+                Named::Function(schema, name, count) => format!("<{schema:?} {name} {count}>"),
             })
         })
     }
@@ -290,7 +334,9 @@ mod tests {
                 "'x'::varchar(3) = 'é'::a.b",
                 "'x'::<character varying>(3) = 'é'::<Some(\"a\") b>",
             ),
-            ("a > 0", "a > 0"),
+            ("a > 0 AND lower(b) = 'x'", "a > 0 AND lower(b) = 'x'"),
+            ("mine(a, lower(b)) > 0", "<None mine 2>(a, lower(b)) > 0"),
+            ("app.\"My f\"() = 1", "<Some(\"app\") My f 0>() = 1"),
         ] {
             assert_eq!(marked(text), found, "{text}");
         }

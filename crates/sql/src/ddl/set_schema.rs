@@ -197,7 +197,7 @@ impl Definition<'_> {
         self.rename_in_defaults(&renamed).await
     }
 
-    /// No text that is kept names a function: views, defaults and conditions call none of users'.
+    /// Views keep which functions they call, defaults and conditions their names.
     async fn move_function(&mut self, function: &FunctionDef, schema: &str) -> Result<()> {
         let kind = match function.procedure {
             Some(_) => "procedure",
@@ -217,6 +217,7 @@ impl Definition<'_> {
             let message = format!("{kind} {name}({types}) already exists in schema \"{schema}\"");
             return Err(SqlError::new("42723", message));
         }
+        self.is_kept_by_none(function)?;
         let mut def = function.clone();
         def.schema.clone_from(&schema);
         self.apply(Change::ReplaceFunction(def)).await

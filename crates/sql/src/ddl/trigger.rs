@@ -145,9 +145,6 @@ impl Definition<'_> {
             if checked.is_ok() {
                 checked = check_node(node, create, readable, table);
             }
-            if checked.is_ok() {
-                checked = self.names_schema(node);
-            }
         })?;
         checked?;
         self.is_condition(condition, table)
@@ -181,26 +178,6 @@ impl Definition<'_> {
                 let message = format!("argument of WHEN must be type boolean, not type {shown}");
                 Err(SqlError::new("42804", message))
             }
-        }
-    }
-
-    /// A function that is called in a condition is meant for good: a user's has its schema.
-    fn names_schema(&self, node: Node<'_>) -> Result<()> {
-        let Node::FuncCall(call) = node else {
-            return Ok(());
-        };
-        let names: Vec<&str> = call.funcname().iter().filter_map(Node::as_str).collect();
-        let [name] = names.as_slice() else {
-            return Ok(());
-        };
-        let catalog = self.catalog();
-        let mut path = self.search_path.iter();
-        match path.any(|schema| catalog.functions_named(schema, name).next().is_some()) {
-            false => Ok(()),
-            true => Err(SqlError::unsupported(
-                format!("function {name} without its schema is not supported in a trigger's WHEN"),
-                "Write its schema before its name.",
-            )),
         }
     }
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use pg_raw_parse::Node;
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, ColumnDef, Table, TypeDef, TypeKind};
+use thermocline_engine::{Catalog, ColumnDef, TypeDef, TypeKind};
 use thermocline_query::types::user::{self, Class};
 use thermocline_values::types::DataType;
 
 use super::attribute::{attributes_of, few_enough, is_new, live, no_attribute};
 use super::dependents::quote_ident;
+use super::hanging::{Hanging, of_view};
 use super::index::indexes_over;
 use super::{Definition, mentioned, names, no_schema};
 use crate::error::{Result, SqlError};
@@ -56,22 +57,6 @@ pub(crate) fn type_named(
     }
     let element = find(name.strip_prefix('_')?)?;
     Some(element.array())
-}
-
-/// What hangs on a type.
-enum Hanging {
-    /// The flag: it is of arrays of the type.
-    Column(Arc<Table>, usize, bool),
-    Default(Arc<Table>, usize),
-    /// A column that is computed by it, of another type.
-    Generated(Arc<Table>, usize),
-    Check(Arc<Table>, usize),
-    /// An index that computes something with it.
-    Index(Arc<Table>, usize),
-    Attribute(Arc<TypeDef>, usize),
-    View(u32, String),
-    /// A domain that is made of it.
-    Domain(Arc<TypeDef>),
 }
 
 impl Definition<'_> {
@@ -345,88 +330,8 @@ impl Definition<'_> {
         // Nothing more is made of it from here on.
         self.db.lock_type(self.txn, self.options, def.oid).await?;
         let hanging = self.hanging_on(def)?;
-        let shown = self.shown_type(def);
-        if !hanging.is_empty() && !cascade {
-            let lines = hanging.iter();
-            let lines = lines.map(|one| {
-                let of_arrays = matches!(one, Hanging::Column(_, _, true));
-                let brackets = if of_arrays { "[]" } else { "" };
-                format!("{} depends on type {shown}{brackets}", described(one))
-            });
-            return Err(SqlError::new(
-                "2BP01",
-                format!("cannot drop type {shown} because other objects depend on it"),
-            )
-            .with_detail(lines.collect::<Vec<_>>().join("\n"))
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        let lines: Vec<String> = hanging
-            .iter()
-            .map(|one| format!("drop cascades to {}", described(one)))
-            .collect();
-        match lines.as_slice() {
-            [] => {}
-            [line] => self.notice("00000", line.clone()),
-            lines => {
-                let message = format!("drop cascades to {} other objects", lines.len());
-                let notice = SqlError::new("00000", message).with_detail(lines.join("\n"));
-                self.notices.push(notice);
-            }
-        }
-        // Views first, which may read the columns; then what a column that goes takes with it.
-        let views = hanging.iter().filter_map(|one| match one {
-            Hanging::View(oid, _) => Some(*oid),
-            _ => None,
-        });
-        let views: Vec<u32> = views.collect();
-        self.drop_together(&views, true).await?;
-        for one in &hanging {
-            match one {
-                Hanging::Default(table, column) => {
-                    let mut altered = self.current(table.oid)?.def.clone();
-                    altered.columns[*column].default = None;
-                    self.apply(Change::AlterTable(altered)).await?;
-                }
-                Hanging::Index(table, at) => {
-                    self.drop_index(table.oid, table.indexes[*at].oid).await?;
-                }
-                Hanging::Check(table, check) => {
-                    let name = &table.checks[*check].name;
-                    let mut altered = self.current(table.oid)?.def.clone();
-                    altered.checks.retain(|check| check.name != *name);
-                    self.apply(Change::AlterTable(altered)).await?;
-                }
-                Hanging::Attribute(composite, attribute) => {
-                    let catalog = self.catalog();
-                    let altered = catalog.types.get(&composite.oid);
-                    let mut altered =
-                        altered.map_or_else(|| (**composite).clone(), |def| (**def).clone());
-                    attributes_of(&mut altered)?[*attribute].dropped = true;
-                    self.apply(Change::AlterType(altered)).await?;
-                }
-                Hanging::Column(..)
-                | Hanging::Generated(..)
-                | Hanging::View(..)
-                | Hanging::Domain(_) => {}
-            }
-        }
-        for one in &hanging {
-            let Hanging::Domain(domain) = one else {
-                continue;
-            };
-            // What hangs on it is among these, too.
-            if let Some(domain) = self.catalog().types.get(&domain.oid) {
-                let domain = Arc::clone(domain);
-                Box::pin(self.drop_type_def(&domain, true)).await?;
-            }
-        }
-        for one in &hanging {
-            if let Hanging::Column(table, column, _) | Hanging::Generated(table, column) = one {
-                let name = &table.columns[*column].name;
-                let table = self.current(table.oid)?;
-                self.drop_column(&table, name, true, true).await?;
-            }
-        }
+        let shown = format!("type {}", self.shown_type(def));
+        self.drop_hanging(&shown, &hanging, cascade).await?;
         self.apply(change).await
     }
 
@@ -513,50 +418,10 @@ impl Definition<'_> {
             if view.columns.iter().any(|column| of_it(column.type_oid))
                 || view.types.iter().any(|named| of_it(named.oid))
             {
-                let kind = match catalog.views.contains_key(&view.oid) {
-                    true => "view",
-                    false => "materialized view",
-                };
-                let described = format!("{kind} {}", quote_ident(&view.name));
-                hanging.push(Hanging::View(view.oid, described));
+                hanging.push(of_view(view, &catalog));
             }
         }
         Ok(hanging)
-    }
-}
-
-fn described(one: &Hanging) -> String {
-    match one {
-        Hanging::Column(table, column, _) | Hanging::Generated(table, column) => format!(
-            "column {} of table {}",
-            quote_ident(&table.columns[*column].name),
-            quote_ident(&table.name)
-        ),
-        Hanging::Default(table, column) => format!(
-            "default value for column {} of table {}",
-            quote_ident(&table.columns[*column].name),
-            quote_ident(&table.name)
-        ),
-        Hanging::Index(table, at) => format!("index {}", quote_ident(&table.indexes[*at].name)),
-        Hanging::Check(table, check) => format!(
-            "constraint {} on table {}",
-            quote_ident(&table.checks[*check].name),
-            quote_ident(&table.name)
-        ),
-        Hanging::Attribute(composite, attribute) => {
-            let attributes = match &composite.kind {
-                TypeKind::Composite(attributes) => attributes.as_slice(),
-                TypeKind::Enum(_) | TypeKind::Domain(_) => &[],
-            };
-            let name = attributes.get(*attribute).map_or("", |one| &one.name);
-            format!(
-                "column {} of composite type {}",
-                quote_ident(name),
-                quote_ident(&composite.name)
-            )
-        }
-        Hanging::View(_, described) => described.clone(),
-        Hanging::Domain(domain) => format!("type {}", quote_ident(&domain.name)),
     }
 }
 

@@ -65,6 +65,7 @@ impl Definition<'_> {
             // The view and the columns that it gives are levels, too.
             depth: create.depth + 2,
             types: query.types,
+            functions: query.functions,
             options: create.options.clone(),
         };
         if def.option(CHECK_OPTION).is_some()

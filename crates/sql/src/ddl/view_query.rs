@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_engine::authority::FIRST_ROLE_OID;
-use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead, ViewType};
+use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewFunction, ViewRead, ViewType};
 use thermocline_query::analyze::{OF_NO_TABLE, view_obstacle};
 use thermocline_query::tree::{ExprKind, Query, RelationKind, Target};
 
@@ -20,6 +20,7 @@ pub(super) struct ViewQuery {
     pub(super) columns: Vec<ViewColumn>,
     pub(super) reads: Vec<ViewRead>,
     pub(super) types: Vec<ViewType>,
+    pub(super) functions: Vec<ViewFunction>,
     /// Why it takes no changes in PostgreSQL.
     pub(super) obstacle: Option<String>,
     /// Why no rows that come through it are checked by its condition.
@@ -92,6 +93,7 @@ pub(super) fn view_query(
         columns,
         reads: view.reads,
         types: view.types,
+        functions: view.functions,
         obstacle: obstacle.map(str::to_owned),
         unchecked: unchecked(query, catalog),
     })

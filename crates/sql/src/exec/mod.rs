@@ -100,6 +100,7 @@ pub async fn execute(
         | ShortPlan::Merge(_)
         | ShortPlan::CurrentOf(_)
         | ShortPlan::LockingRead(_)
+        | ShortPlan::Computed(_)
         | ShortPlan::After(_) => Err(SqlError::internal(
             "a statement with a query or a cursor within is the session's to run",
         )),

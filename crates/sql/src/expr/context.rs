@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, Table};
+use thermocline_query::call::Asked;
+use thermocline_query::datum::Datum as QueryDatum;
 use thermocline_values::value::{Value, ValueRef};
 
 use crate::error::{Result, SqlError};
@@ -79,6 +81,18 @@ pub trait SessionInfo: Send + Sync {
         Err(SqlError::unsupported(
             "pg_sleep is not supported without a session",
             "Call it in a statement of a session.",
+        ))
+    }
+
+    /// Calls a function that only the session runs.
+    ///
+    /// # Errors
+    /// The wait for it: the statement is run again after it.
+    fn called(&self, asked: &Asked<'_>) -> Result<QueryDatum> {
+        let _ = asked;
+        Err(SqlError::unsupported(
+            "functions of PL/pgSQL are not supported without a session",
+            "Call them in a statement of a session.",
         ))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use thermocline_query::call::{Environment, Settings};
+use thermocline_query::call::{Asked, Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::clock;
@@ -117,6 +117,11 @@ impl Environment for StatementEnvironment<'_> {
 
     fn check_interrupted(&self) -> Result<()> {
         self.session.check_interrupted().map_err(QueryError::from)
+    }
+
+    fn called(&self, asked: &Asked<'_>) -> Result<Datum> {
+        let given = self.session.called(asked);
+        given.map_err(|error| self.wait(error))
     }
 
     fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum> {

@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 use thermocline_engine::{Catalog, Database};
-use thermocline_query::call::{Environment, Settings};
+use thermocline_query::call::{Asked, Environment, Settings};
 use thermocline_query::datum::Datum as Typed;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::named;
@@ -16,8 +16,9 @@ use thermocline_query::types::{array_of, ids};
 use super::ending::Ending;
 use super::session::SystemSession;
 use super::{convert, functions};
-use crate::analysis::{Numbers, SessionFacts, SettingChange};
+use crate::analysis::{Calls, Numbers, SessionFacts, SettingChange};
 use crate::one_row::{OF_SEQUENCES, numbered};
+use crate::session::Call;
 use crate::typed::{Awaited, value};
 
 /// What is smaller is made without asking.
@@ -139,6 +140,18 @@ impl Environment for SystemEnvironment {
             )),
             false => Ok(()),
         }
+    }
+
+    fn called(&self, asked: &Asked<'_>) -> Result<Typed> {
+        let Some(Calls(session)) = &self.session.facts.calls else {
+            return Err(QueryError::unsupported(
+                "a function of PL/pgSQL cannot be called in such a place",
+                "Call it in a statement of its own.",
+            ));
+        };
+        // The session's error has more to it.
+        let given = session.ask(Call::of(asked));
+        given.map_err(|error| self.awaited.keep(error))
     }
 
     fn call(&self, name: &str, arguments: &[Typed]) -> Result<Typed> {

@@ -63,6 +63,16 @@ impl ShortPlan {
                 }
             }
             Self::OneRow(plan) => lines.push(crate::one_row::shown(plan).to_owned()),
+            Self::Computed(plan) => {
+                lines.push("Calls for Each Row".to_owned());
+                let mut inner = plan.rows.explain();
+                inner.pop();
+                let below = inner.iter().enumerate().map(|(at, line)| match at {
+                    0 => indented(1, line),
+                    _ => format!("      {line}"),
+                });
+                lines.extend(below);
+            }
             Self::Insert(insert) => {
                 lines.push(format!("Insert on {}", insert.target.table.name));
                 if let Some(conflict) = &insert.target.conflict {
@@ -174,6 +184,7 @@ impl ShortPlan {
             }
             Self::CurrentOf(plan) => format!("the row of cursor {}", plan.cursor),
             Self::LockingRead(_) => "a query finds the rows, by key they are locked".to_owned(),
+            Self::Computed(plan) => plan.rows.why(),
             Self::After(after) => after.plan.why(),
             Self::Each(each) => match each.plans.iter().flatten().next() {
                 Some(plan) => format!("the partitions of its key; {}", plan.why()),

@@ -21,7 +21,7 @@ impl ShortPlan {
                 after.plan.fires() || before.any(|before| before.plan.fires())
             }
             Self::Each(each) => each.plans.iter().flatten().any(Self::fires),
-            Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => false,
+            Self::Select(_) | Self::OneRow(_) | Self::Computed(_) | Self::LockingRead(_) => false,
         }
     }
 }
@@ -35,6 +35,7 @@ impl ShortPlan {
                 | Self::Merge(_)
                 | Self::CurrentOf(_)
                 | Self::LockingRead(_)
+                | Self::Computed(_)
                 | Self::After(_)
         )
     }

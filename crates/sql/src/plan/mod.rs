@@ -36,7 +36,7 @@ use thermocline_engine::Table;
 use thermocline_values::types::DataType;
 
 use crate::expr::Expr;
-use crate::output::ColumnType;
+use crate::output::{ColumnType, OutputColumn};
 use crate::temporary::is_temporary;
 use crate::typed::TypedQuery;
 
@@ -85,6 +85,8 @@ pub enum ShortPlan {
     CurrentOf(Arc<CurrentOf>),
     /// SELECT of rows that a query finds and locks: for the session likewise.
     LockingRead(Arc<LockingRead>),
+    /// SELECT whose columns have calls of functions that the session runs: for the session likewise.
+    Computed(Arc<Computed>),
     /// A statement behind others: for the session likewise.
     After(Arc<After>),
     /// A statement over a partitioned table, as one over each of its partitions.
@@ -107,7 +109,7 @@ impl ShortPlan {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
-            Self::OneRow(_) => true,
+            Self::OneRow(_) | Self::Computed(_) => true,
             Self::LockingRead(read) => read.locks.is_empty(),
             Self::Each(each) => each.reads && each.plans.iter().flatten().all(Self::is_read_only),
             Self::After(after) => {
@@ -150,7 +152,7 @@ impl ShortPlan {
             Self::CurrentOf(plan) => Some(&plan.table),
             Self::After(after) => after.plan.changed_table(),
             Self::Each(each) => (!each.reads).then(|| each.partitions.table()),
-            Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
+            Self::Select(_) | Self::OneRow(_) | Self::Computed(_) | Self::LockingRead(_) => None,
         }
     }
 
@@ -186,7 +188,7 @@ impl ShortPlan {
                 after.plan.takes_keys() || before.any(|before| before.plan.takes_keys())
             }
             Self::Each(each) => each.plans.iter().flatten().any(Self::takes_keys),
-            Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => false,
+            Self::Select(_) | Self::OneRow(_) | Self::Computed(_) | Self::LockingRead(_) => false,
         }
     }
 
@@ -297,6 +299,17 @@ impl Source {
         match &self.path {
             Path::Scan => false,
             Path::Probe(probe) => probe.is_bounded(),
+            Path::Row(_) => true,
+        }
+    }
+
+    /// Whether there is one row at most.
+    pub(crate) fn is_one_row(&self) -> bool {
+        match &self.path {
+            Path::Scan => false,
+            Path::Probe(probe) => {
+                probe.is_unique(&self.table) && probe.keys.iter().all(|choice| choice.len() == 1)
+            }
             Path::Row(_) => true,
         }
     }
@@ -443,6 +456,21 @@ impl LockingRead {
     pub(crate) fn key_columns(&self) -> usize {
         self.locks.iter().map(|lock| lock.key.len()).sum()
     }
+}
+
+/// SELECT whose columns are computed over the rows of a query, which is run first.
+#[derive(Clone, Debug)]
+pub struct Computed {
+    /// What gives the rows.
+    pub(crate) rows: ShortPlan,
+    /// Their columns.
+    pub(crate) given: Arc<[OutputColumn]>,
+    /// What is computed over them: its columns are those of the rows.
+    pub(crate) targets: Vec<thermocline_query::tree::Expr>,
+    /// The statement's columns.
+    pub(crate) columns: Vec<OutputColumn>,
+    /// The numbers of the parameters' types.
+    pub(crate) parameters: Vec<u32>,
 }
 
 /// A statement that runs before another one's query, which reads what it gives.

@@ -17,6 +17,8 @@ pub enum Reason {
     TakesLong,
     /// It began on the short path, and reads more evicted rows than a statement may hold.
     ReadsEvicted,
+    /// The session calls functions for its rows.
+    Calls,
     /// It has this clause or form.
     Form(&'static str),
     /// Values of this type have an order that the storage does not know.
@@ -35,6 +37,7 @@ impl fmt::Display for Reason {
             Self::ReadsEvicted => {
                 f.write_str("it reads more evicted rows than a statement may hold")
             }
+            Self::Calls => f.write_str("the session calls functions for its rows"),
             Self::Form(form) => f.write_str(form),
             Self::Order(data_type) => write!(f, "an order of values of type {data_type}"),
             Self::LargeScan(table) => write!(

@@ -39,7 +39,8 @@ impl Signature {
     pub(crate) fn of(function: &SqlFunction) -> Self {
         let named = |name: &str, oid| (name.to_owned(), oid);
         let columns = function.columns.iter();
-        let is_statements = function.language == Language::Statements;
+        // A query, too, is run as a statement where it is called.
+        let is_statements = function.language != Language::PlPgSql;
         let columns: Vec<(String, u32)> = match &function.out {
             Some(out) => vec![named(out, function.result)],
             // Statements of SQL only know the arguments.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thermocline_engine::{Catalog, Charge, GroupCounts, RunOptions, ScanNotes, Snapshot};
 use thermocline_values::value::Value;
 
+use super::Session;
 use super::context::SessionContext;
 use super::engine::Engine;
 use crate::analysis::Own;
@@ -47,14 +48,26 @@ mod present {
 
     use super::{
         Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter,
-        RunOptions, SessionContext, Value,
+        RunOptions, Session, SessionContext, Value,
     };
-    use crate::analysis::{Numbers, SessionFacts};
+    use crate::analysis::{Calls, Numbers, SessionFacts};
     use crate::analytics::RowStream;
+    use crate::error::SqlError;
     use crate::expr::SessionInfo;
+    use crate::session::calling::AskedCalls;
+    use crate::session::kept::KeptRows;
+    use thermocline_engine::ChargeKind;
 
-    /// The rows of an analytical query, and the session that draws numbers for them.
-    pub(in crate::session) struct AnalyticalRows(RowStream, Arc<SessionContext>);
+    /// Rows that are kept at a time, of a query whose functions the session calls.
+    const KEPT_ROWS: usize = 256;
+
+    /// The rows of an analytical query, the session that draws numbers for them, and the calls that the
+    /// query asks for.
+    pub(in crate::session) struct AnalyticalRows(
+        RowStream,
+        Arc<SessionContext>,
+        Option<AskedCalls>,
+    );
 
     /// What a query needs before it runs.
     pub(in crate::session) struct Needs {
@@ -98,6 +111,7 @@ mod present {
             rows: &mut RowWriter,
             rows_max: usize,
         ) -> Result<usize> {
+            self.calls_nothing()?;
             let count = self.0.next_batch(rows, rows_max).await?;
             self.1.keep_numbers(RunOptions::new).await?;
             Ok(count)
@@ -108,9 +122,18 @@ mod present {
             &mut self,
             rows_max: usize,
         ) -> Result<Vec<Vec<Value>>> {
+            self.calls_nothing()?;
             let values = self.0.next_values(rows_max).await?;
             self.1.keep_numbers(RunOptions::new).await?;
             Ok(values)
+        }
+
+        /// Calls are made by whoever takes the rows: here nobody would.
+        fn calls_nothing(&self) -> Result<()> {
+            match &self.2 {
+                None => Ok(()),
+                Some(_) => Err(SqlError::internal("calls that nobody makes")),
+            }
         }
 
         /// Its operators with what they counted, where EXPLAIN asks.
@@ -150,7 +173,7 @@ mod present {
                 let value = std::slice::from_ref(&change.value);
                 self.context.set(&change.name, Some(value), change.local)?;
             }
-            Ok(AnalyticalRows(stream, Arc::clone(self.context)))
+            Ok(AnalyticalRows(stream, Arc::clone(self.context), None))
         }
 
         /// The plan, one line a row.
@@ -168,6 +191,64 @@ mod present {
                 numbers: Some(Numbers(context)),
                 ..facts
             })
+        }
+    }
+
+    impl Session {
+        /// Has a query run whose functions are called meanwhile: what it was let in with.
+        pub(in crate::session) async fn calling_rows(
+            &mut self,
+            query: &AnalyticalQuery<'_>,
+            (mut needs, options): (Needs, &RunOptions),
+            parameters: &[Value],
+            admitted: Option<Admitted>,
+        ) -> Result<AnalyticalRows> {
+            let (mut calls, asking) = AskedCalls::new();
+            needs.facts.calls = Some(Calls(asking));
+            let rows = query.rows(&needs, parameters, admitted);
+            let AnalyticalRows(stream, context, _) =
+                self.with_calls(&mut calls, options, rows).await?;
+            Ok(AnalyticalRows(stream, context, Some(calls)))
+        }
+
+        /// Up to `rows_max` further rows as values, as [`AnalyticalRows::next_values`]; the functions that
+        /// they need are called.
+        pub(in crate::session) async fn next_values(
+            &mut self,
+            rows: &mut AnalyticalRows,
+            rows_max: usize,
+            options: &RunOptions,
+        ) -> Result<Vec<Vec<Value>>> {
+            let Some(mut calls) = rows.2.take() else {
+                let next = rows.next_values(rows_max);
+                return self.engine.db.interruptible(options, next).await?;
+            };
+            let next = rows.next_values(rows_max);
+            let values = self.with_calls(&mut calls, options, next).await;
+            rows.2 = Some(calls);
+            values
+        }
+
+        /// All rows of a query whose functions are called meanwhile.
+        pub(in crate::session) async fn kept_of(
+            &mut self,
+            mut rows: AnalyticalRows,
+        ) -> Result<KeptRows> {
+            let spill = Arc::clone(self.engine.db.spill());
+            let options = self.options();
+            let mut kept = KeptRows::charged(self.account.nothing(ChargeKind::Result));
+            let Some(mut calls) = rows.2.take() else {
+                return Err(SqlError::internal("a query that calls nothing"));
+            };
+            loop {
+                let mut written = RowWriter::kept();
+                let next = rows.next(&mut written, KEPT_ROWS);
+                if self.with_calls(&mut calls, &options, next).await? == 0 {
+                    kept.seal()?;
+                    return Ok(kept);
+                }
+                kept.append(written, &spill)?;
+            }
         }
     }
 
@@ -196,6 +277,7 @@ mod present {
             own: Arc::default(),
             sessions: Some(Arc::clone(&engine.sessions)),
             numbers: None,
+            calls: None,
         })
     }
 }
@@ -203,9 +285,11 @@ mod present {
 #[cfg(not(feature = "analytics"))]
 mod absent {
     use super::{
-        Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter, Value,
+        Admitted, AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter,
+        RunOptions, Session, Value,
     };
     use crate::error::SqlError;
+    use crate::session::kept::KeptRows;
 
     /// What a query needs before it runs; none runs in this build.
     pub(in crate::session) struct Needs {
@@ -266,6 +350,34 @@ mod absent {
             "joins, aggregates and other large queries are not supported in a build without \"analytics\"",
             "Build with the feature \"analytics\".",
         )
+    }
+
+    impl Session {
+        pub(in crate::session) async fn calling_rows(
+            &mut self,
+            _: &AnalyticalQuery<'_>,
+            _: (Needs, &RunOptions),
+            _: &[Value],
+            _: Option<Admitted>,
+        ) -> Result<AnalyticalRows> {
+            Err(refusal())
+        }
+
+        pub(in crate::session) async fn next_values(
+            &mut self,
+            rows: &mut AnalyticalRows,
+            _: usize,
+            _: &RunOptions,
+        ) -> Result<Vec<Vec<Value>>> {
+            match *rows {}
+        }
+
+        pub(in crate::session) async fn kept_of(
+            &mut self,
+            rows: AnalyticalRows,
+        ) -> Result<KeptRows> {
+            match rows {}
+        }
     }
 
     impl AnalyticalQuery<'_> {

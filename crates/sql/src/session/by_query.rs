@@ -18,7 +18,6 @@ use thermocline_values::value::Value;
 use super::Session;
 use super::run::OUT_OF_MEMORY;
 use crate::error::Result;
-use crate::exec;
 use crate::expr::{CastPath, Datum};
 use crate::output::RowWriter;
 use crate::plan::{ByQuery, ReadQuery, ShortPlan};
@@ -118,10 +117,7 @@ impl Session {
         let mut found: Vec<Vec<Value>> = Vec::new();
         loop {
             let batch = match &mut stream {
-                Some(stream) => {
-                    let next = stream.next_values(BATCH_ROWS);
-                    db.interruptible(&options, next).await??
-                }
+                Some(stream) => self.next_values(stream, BATCH_ROWS, &options).await?,
                 None => looked_up.take().unwrap_or_default(),
             };
             if batch.is_empty() {
@@ -159,8 +155,8 @@ impl Session {
         let (options, styles) = (self.options(), self.context.styles());
         let charge = self.account.nothing(ChargeKind::Result);
         let mut rows = RowWriter::values().charged(charge);
-        let mut exec = self.execution(&options, &styles, true);
-        match exec::execute(plan, &mut exec, parameters, &mut rows).await {
+        let ran = self.run_plan(plan, (&options, &styles), parameters, &mut rows, true);
+        match ran.await {
             Ok(_) => Ok(Some(rows.take_values())),
             Err(error) if error.takes_long || error.sqlstate == OUT_OF_MEMORY => Ok(None),
             Err(error) => Err(error),
@@ -192,8 +188,9 @@ impl Session {
                 count += changed.await?;
                 continue;
             }
-            let mut exec = self.execution(&options, &styles, false);
-            count += exec::execute(by_key, &mut exec, &given, rows).await?;
+            self.context.begin_waits();
+            let with = (&options, &*styles);
+            count += self.run_plan(by_key, with, &given, rows, false).await?;
         }
         Ok(count)
     }

@@ -13,6 +13,8 @@ use thermocline_engine::authority::Privileges;
 use thermocline_engine::{
     Account, Cancel, Catalog, Charge, ChargeKind, Database, ReadCounts, RunOptions, SequenceDef,
 };
+use thermocline_query::call::Asked;
+use thermocline_query::datum::Datum;
 use thermocline_values::value::Value;
 
 use super::engine::{DATABASE_OID, Sessions};
@@ -518,6 +520,10 @@ impl SessionInfo for SessionContext {
 
     fn sleep(&self, seconds: f64) -> Result<()> {
         Self::sleep(self, seconds)
+    }
+
+    fn called(&self, asked: &Asked<'_>) -> Result<Datum> {
+        self.given_by(asked)
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {

@@ -343,17 +343,19 @@ impl Session {
 
     async fn store_rows(&mut self, incoming: &Incoming, batch: &[Vec<Value>]) -> Result<u64> {
         let options = self.options();
-        let mut exec = self.execution(&options, &incoming.styles, false);
-        let mut nothing = RowWriter::values();
-        exec::insert_rows(
-            &incoming.target,
-            (&incoming.types, batch),
-            &mut Touched::default(),
-            &mut exec,
-            &[],
-            &mut nothing,
-        )
-        .await
+        self.context.begin_waits();
+        loop {
+            let mut exec = self.execution(&options, &incoming.styles, false);
+            let (target, given) = (&incoming.target, (&incoming.types[..], batch));
+            let mut nothing = RowWriter::values();
+            let mut touched = Touched::default();
+            let stores =
+                exec::insert_rows(target, given, &mut touched, &mut exec, &[], &mut nothing);
+            match stores.await {
+                Ok(stored) => return Ok(stored),
+                Err(error) => self.wait_of(&error, &options).await?,
+            }
+        }
     }
 
     async fn copy_to(&mut self, copy: &Copy, run: &Run<'_>, client: &mut Client) -> Result<u64> {

@@ -139,7 +139,8 @@ impl Session {
             && matches!(source.path, Path::Probe(_))
             && source.is_bounded()
         {
-            let is_plain = select.aggregate.is_none() && select.joins.is_empty();
+            let is_plain =
+                select.aggregate.is_none() && select.joins.is_empty() && !select.is_volatile();
             if is_plain {
                 self.start_bounded(portal, planned, select, source).await?;
             }
@@ -152,7 +153,8 @@ impl Session {
             }
             Plan::Short(_) => None,
         };
-        let Some(standing) = standing else {
+        // The session calls functions while it takes rows, not while a client does.
+        let Some(standing) = standing.filter(|standing| !standing.typed.calls) else {
             return Ok(false);
         };
         portal.rows = self.standing_rows(&standing, &planned.catalog).await?;

@@ -155,10 +155,9 @@ impl Session {
         }
     }
 
-    async fn next_batch(&self, stream: &mut AnalyticalRows) -> Result<Vec<Vec<Value>>> {
+    async fn next_batch(&mut self, stream: &mut AnalyticalRows) -> Result<Vec<Vec<Value>>> {
         let options = self.options();
-        let next = stream.next_values(BATCH_ROWS);
-        self.engine.db.interruptible(&options, next).await?
+        self.next_values(stream, BATCH_ROWS, &options).await
     }
 
     /// 21000 for a new row that comes twice.

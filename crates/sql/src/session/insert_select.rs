@@ -75,13 +75,11 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        let db = Arc::clone(&self.engine.db);
         let options = self.options();
         let mut touched = Touched::of(target, usize::MAX, &options);
         let mut stored = 0;
         loop {
-            let next = stream.next_values(BATCH_ROWS);
-            let batch = db.interruptible(&options, next).await??;
+            let batch = self.next_values(stream, BATCH_ROWS, &options).await?;
             if batch.is_empty() {
                 break;
             }
@@ -102,8 +100,17 @@ impl Session {
         rows: &mut RowWriter,
     ) -> Result<u64> {
         let (options, styles) = (self.options(), self.context.styles());
-        let mut exec = self.execution(&options, &styles, false);
-        exec::insert_rows(target, given, touched, &mut exec, parameters, rows).await
+        let start = rows.mark();
+        self.context.begin_waits();
+        loop {
+            let mut exec = self.execution(&options, &styles, false);
+            let stores = exec::insert_rows(target, given, touched, &mut exec, parameters, rows);
+            match stores.await {
+                Ok(stored) => return Ok(stored),
+                Err(error) => self.wait_of(&error, &options).await?,
+            }
+            rows.rewind(start);
+        }
     }
 }
 

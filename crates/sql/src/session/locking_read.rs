@@ -108,8 +108,7 @@ impl Session {
             let mut waiting: Vec<Vec<Value>> = Vec::new();
             let mut of_waiting = self.account.nothing(ChargeKind::Result);
             while !found.is_whole() {
-                let next = stream.next_values(BATCH_ROWS);
-                let mut batch = db.interruptible(&options, next).await??;
+                let mut batch = self.next_values(&mut stream, BATCH_ROWS, &options).await?;
                 if batch.is_empty() {
                     break;
                 }

@@ -13,7 +13,7 @@ use thermocline_query::{change, tree};
 
 use super::context::SessionContext;
 use super::current_of::Standing;
-use super::plpgsql::{CallsBefore, CallsOver, Scope};
+use super::plpgsql::{CallsBefore, Scope};
 use super::prepared::{PlanSettings, Planned, Prepared, Sizes, declared_oids};
 use crate::analysis::{self, Around, BoundStatement, SessionFacts};
 use crate::bind::{BindContext, Bound};
@@ -100,9 +100,7 @@ impl Lookup<'_> {
     pub(super) fn tree(&self, text: &str, declared: &[u32]) -> Result<Option<change::Statement>> {
         let place = Place { text, declared };
         let bound = self.bound(query_of(&self.parsed(place)?)?, place, true)?;
-        let is_all = bound.analyzed.calls.is_empty()
-            && bound.analyzed.over.is_none()
-            && !bound.of_the_moment;
+        let is_all = bound.analyzed.calls.is_empty() && !bound.of_the_moment;
         Ok(is_all.then_some(bound.analyzed.statement))
     }
 
@@ -138,9 +136,6 @@ impl Lookup<'_> {
         let whole = |bound| whole(bound).of_the_moment(of_the_moment);
         let calls = std::mem::take(&mut bound.analyzed.calls);
         let calls = CallsBefore::new(calls, &bound.analyzed.parameters).map(Arc::new);
-        let over = bound.analyzed.over.take();
-        let over = over.map(|over| CallsOver::new(*over, &bound.analyzed.parameters));
-        let over = over.map(Arc::new);
         drop(parsed);
         let actor = Actor::named(&settings.role, &self.catalog)?;
         let sizes = Sizes::of(self.db);
@@ -154,7 +149,11 @@ impl Lookup<'_> {
         };
         let (bound, oids) = match bound.into_reading() {
             Ok(typed) if calls.is_some() => {
-                let bound = match one_row::takes(&typed.query) {
+                let is_computed = match typed.calls {
+                    true => is_one_row(&typed.query),
+                    false => one_row::takes(&typed.query),
+                };
+                let bound = match is_computed {
                     true => typed.bound(self.catalog.version, |typed| {
                         Plan::Short(ShortPlan::OneRow(typed))
                     }),
@@ -165,6 +164,14 @@ impl Lookup<'_> {
             Ok(typed) => {
                 let planned = match () {
                     () if settings.analytical_only && typed.needs_turn() => Err(Reason::Setting),
+                    () if typed.calls && is_one_row(&typed.query) => {
+                        let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
+                        return Ok(whole(typed.bound(self.catalog.version, plan)));
+                    }
+                    () if typed.calls => {
+                        let plan = || short::calling(&typed, &context);
+                        crate::stack::with_room(typed.depth, plan)?
+                    }
                     () if let Some(bound) = short::behind_a_subquery(&typed, &context)? => {
                         Ok(bound)
                     }
@@ -176,10 +183,7 @@ impl Lookup<'_> {
                 };
                 match planned {
                     Ok(bound) => (bound, declared_oids(&typed.parameters, place.declared)),
-                    Err(reason) => {
-                        let planned = self.analytical_plan(typed, reason).map(whole);
-                        return planned.map(|planned| with_over(planned, over));
-                    }
+                    Err(reason) => return self.analytical_plan(typed, reason).map(whole),
                 }
             }
             Err(BoundStatement {
@@ -193,7 +197,7 @@ impl Lookup<'_> {
         planned.parameter_oids = oids;
         planned.of_partitions = Some(of_partitions.into_inner());
         planned.sizes = sizes.taken();
-        Ok(with_over(with_calls(planned, calls), over))
+        Ok(with_calls(planned, calls))
     }
 
     /// The tree of a cursor's query, if it is one to stand on.
@@ -219,7 +223,7 @@ impl Lookup<'_> {
     fn analytical_plan(&self, typed: TypedQuery, reason: Reason) -> Result<Bound> {
         analysis::answered(&typed.query)?;
         let plan = |typed| Plan::Analytical { reason, typed };
-        Ok(typed.bound(self.catalog.version, plan))
+        Ok(typed.calling_last().bound(self.catalog.version, plan))
     }
 
     fn bound(
@@ -235,6 +239,7 @@ impl Lookup<'_> {
             is_call: self.is_call,
             refreshes: self.refreshes,
             only_planned: self.only_planned,
+            makes: None,
         };
         let (catalog, db) = (&self.catalog, self.db);
         analysis::bind_statement(statement, text, declared, (catalog, db, facts), around)
@@ -280,6 +285,7 @@ impl Lookup<'_> {
             own: Arc::default(),
             sessions: None,
             numbers: None,
+            calls: None,
         })
     }
 
@@ -308,7 +314,6 @@ impl Lookup<'_> {
             sizes: Vec::new(),
             asked: self.scope.map(Scope::asked),
             calls: None,
-            over: None,
             of_partitions: None,
             of_the_moment: false,
             bound,
@@ -330,13 +335,9 @@ fn with_calls(mut planned: Planned, calls: Option<Arc<CallsBefore>>) -> Planned 
     planned
 }
 
-/// A plan with what calls make of its rows. Its client knows of the statement's columns only.
-fn with_over(mut planned: Planned, over: Option<Arc<CallsOver>>) -> Planned {
-    if let (Some(over), Some(columns)) = (&over, &planned.columns) {
-        planned.columns = columns.get(..over.shown()).map(Arc::from);
-    }
-    planned.over = over;
-    planned
+/// Whether a query is of one row, which is computed on the spot.
+fn is_one_row(query: &tree::Query) -> bool {
+    query.from.is_empty() && one_row::takes(query)
 }
 
 /// Whether a query reads no table, and calls no function that is the session's alone.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use thermocline_engine::{Catalog, Charge, Database, Table};
 use thermocline_values::types::DataType;
 
-use super::plpgsql::{Asked, CallsBefore, CallsOver};
+use super::plpgsql::{Asked, CallsBefore};
 use super::shelf::{Place, Shelf};
 use crate::bind::{Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
@@ -91,8 +91,6 @@ pub(super) struct Planned {
     pub(super) asked: Option<Arc<[Asked]>>,
     /// The calls that are made before it.
     pub(super) calls: Option<Arc<CallsBefore>>,
-    /// The calls that are made for each of its rows.
-    pub(super) over: Option<Arc<CallsOver>>,
     /// What its plans over partitions are charged.
     pub(super) of_partitions: Option<Charge>,
     /// Literals in it say what the time was when it was planned (`now`, `today`).
@@ -131,9 +129,9 @@ impl PlanSettings {
 }
 
 impl Planned {
-    /// Whether functions are called before it runs or for its rows.
+    /// Whether functions are called before it runs.
     pub(super) fn calls_functions(&self) -> bool {
-        self.calls.is_some() || self.over.is_some()
+        self.calls.is_some()
     }
 
     /// The same, whose literals say what the time is, if so.

@@ -262,13 +262,12 @@ impl Session {
         rows: &mut RowWriter,
     ) -> Result<Answer> {
         let statement = (query, planned);
-        let answer = match (&planned.calls, &planned.over) {
-            (None, None) => self.answer_now(query, planned, parameters, rows).await?,
-            (Some(calls), _) => {
+        let answer = match &planned.calls {
+            None => self.answer_now(query, planned, parameters, rows).await?,
+            Some(calls) => {
                 self.answer_after(calls, statement, parameters, rows)
                     .await?
             }
-            (None, Some(over)) => self.answer_over(over, statement, parameters).await?,
         };
         self.transaction.has_read(&self.engine.db)?;
         Ok(answer)
@@ -301,8 +300,10 @@ impl Session {
         let start = rows.mark();
         let own = match &planned.bound.plan {
             Plan::Short(plan) if plan.takes_keys() || plan.fires() => self.begin_own(),
+            Plan::Analytical { typed, .. } if typed.calls => self.begin_own(),
             _ => false,
         };
+        let around = std::mem::replace(&mut self.plpgsql.has_begun, false);
         // A statement that waits more than once has one deadline.
         let mut options = None;
         let answer = loop {
@@ -310,6 +311,7 @@ impl Session {
             match answer.await {
                 Err(error) => match error.wait {
                     Some(wait) => {
+                        self.begin_with(wait);
                         let options = options.get_or_insert_with(|| self.options());
                         boxed(self.wait(wait, options)).await?;
                     }
@@ -326,7 +328,7 @@ impl Session {
         if self.triggers.has_own() {
             self.fire_after().await?;
         }
-        if own {
+        if own | std::mem::replace(&mut self.plpgsql.has_begun, around) {
             boxed(self.end_implicit()).await?;
         }
         self.context.keep_numbers(|| self.options()).await?;
@@ -348,7 +350,11 @@ impl Session {
             Plan::Short(plan) => plan,
             Plan::Analytical { typed, .. } => {
                 let stream = self.start_analytical(typed, &planned.catalog, parameters);
-                return boxed(stream).await.map(Answer::Stream);
+                let stream = boxed(stream).await?;
+                return Ok(match typed.calls {
+                    true => Answer::Kept(boxed(self.kept_of(stream)).await?),
+                    false => Answer::Stream(stream),
+                });
             }
         };
         let declared = &planned.parameter_oids;
@@ -376,7 +382,10 @@ impl Session {
             lookup.scope = scope.as_ref();
             lookup.analytical(place, reason)
         };
-        if let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned()) {
+        // One that calls functions reads one row, and has called some.
+        if let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned())
+            && !typed.calls
+        {
             let stream = self.start_analytical(&typed, &planned.catalog, parameters);
             match boxed(stream).await {
                 Ok(stream) if are_described(stream.columns(), planned) => {
@@ -446,8 +455,15 @@ impl Session {
             return boxed(self.run_in_session(plan, styles, parameters, rows)).await;
         }
         let options = self.options();
+        let start = rows.mark();
         let mut exec = self.execution(&options, styles, may_leave);
-        exec::execute(plan, &mut exec, parameters, rows).await
+        match exec::execute(plan, &mut exec, parameters, rows).await {
+            Err(error) if error.wait.is_some() => {
+                let again = (plan, (&options, styles), parameters, may_leave);
+                self.run_again(error, again, (rows, start)).await
+            }
+            ran => ran,
+        }
     }
 
     /// What a plan of the short path is run with, as a part of the session's transaction.
@@ -491,6 +507,7 @@ impl Session {
                 let read = self.run_locking_read(plan, styles, parameters, rows);
                 read.await
             }
+            ShortPlan::Computed(plan) => self.compute(plan, styles, parameters, rows).await,
             ShortPlan::After(plan) => self.run_after(plan, styles, parameters, rows).await,
             _ => Err(SqlError::internal("a plan that is not the session's")),
         }
@@ -550,7 +567,14 @@ impl Session {
             charge,
             notes: notes.clone(),
         };
-        let rows = analytical.rows(&needs, parameters, Some(admitted)).await;
+        let rows = match typed.calls {
+            true => {
+                let calling = (needs, &options);
+                let rows = self.calling_rows(&analytical, calling, parameters, Some(admitted));
+                boxed(rows).await
+            }
+            false => analytical.rows(&needs, parameters, Some(admitted)).await,
+        };
         if let (Some(notes), Some(transaction)) = (notes, self.transaction.of_block(db)) {
             transaction.take_notes(&notes)?;
         }

@@ -407,7 +407,8 @@ impl std::fmt::Write for Printed {
 fn finds_rows_alike(one: &Planned, other: &Planned) -> bool {
     let ways = |planned: &Planned| -> Option<Vec<String>> {
         let plan = match &planned.bound.plan {
-            Plan::Short(ShortPlan::OneRow(_)) | Plan::Analytical { .. } => return None,
+            Plan::Short(ShortPlan::OneRow(_) | ShortPlan::Computed(_))
+            | Plan::Analytical { .. } => return None,
             Plan::Short(plan) => plan,
         };
         if planned.calls_functions() || planned.asked.is_some() || planned.of_the_moment {

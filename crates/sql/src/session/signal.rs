@@ -12,6 +12,7 @@ use std::time::Duration;
 use thermocline_engine::{RunOptions, SessionEnd};
 
 use super::advisory::AdvisoryLock;
+use super::calling::Calls;
 use super::context::SessionContext;
 use super::{Client, Session};
 use crate::error::{Result, SqlError, Wait};
@@ -43,6 +44,8 @@ pub(super) struct Waits {
     sleeps: usize,
     /// The advisory lock that was waited for, until the call that asked for it comes again.
     pub(super) granted: Option<AdvisoryLock>,
+    /// Calls of functions that the session makes.
+    pub(super) calls: Calls,
 }
 
 impl SessionContext {
@@ -99,19 +102,19 @@ impl SessionContext {
         Err(SqlError::waits(Wait::Time(time)))
     }
 
-    /// Another statement or expression of a body begins: it counts its own sleeps. What has been counted
-    /// is for [`Self::go_on_sleeping`].
-    pub(super) fn begin_sleeps(&self) -> (usize, usize) {
+    /// Something begins that is run again by itself after a wait: it counts its own sleeps and calls. What
+    /// has been counted is for [`Self::go_on_waiting`].
+    pub(super) fn begin_waits(&self) -> (usize, usize, Calls) {
         let mut waits = self.waits.lock();
         let before = (waits.slept, waits.sleeps);
         (waits.slept, waits.sleeps) = (0, 0);
-        before
+        (before.0, before.1, std::mem::take(&mut waits.calls))
     }
 
-    /// The statement around goes on.
-    pub(super) fn go_on_sleeping(&self, before: (usize, usize)) {
+    /// What is around goes on.
+    pub(super) fn go_on_waiting(&self, before: (usize, usize, Calls)) {
         let mut waits = self.waits.lock();
-        (waits.slept, waits.sleeps) = before;
+        (waits.slept, waits.sleeps, waits.calls) = before;
     }
 
     pub(super) fn warn(&self, message: String) {
@@ -146,7 +149,7 @@ impl Session {
     ///
     /// # Errors
     /// 57014 and others when the statement has to end itself.
-    pub(super) async fn wait(&self, wait: Wait, options: &RunOptions) -> Result<()> {
+    pub(super) async fn wait(&mut self, wait: Wait, options: &RunOptions) -> Result<()> {
         match wait {
             Wait::SessionEnd(process_id) => self.await_session_end(process_id, options).await?,
             Wait::Time(time) => {
@@ -154,9 +157,20 @@ impl Session {
                 self.context.waits.lock().slept += 1;
             }
             Wait::Advisory(lock) => self.await_advisory(lock, options).await?,
+            Wait::Call => self.make_asked(options).await?,
         }
-        self.context.waits.lock().sleeps = 0;
+        let mut waits = self.context.waits.lock();
+        waits.sleeps = 0;
+        waits.calls.begin_again();
         Ok(())
+    }
+
+    /// Waits as a statement's error has it, which is none itself.
+    pub(super) async fn wait_of(&mut self, error: &SqlError, options: &RunOptions) -> Result<()> {
+        match error.wait {
+            Some(wait) => self.wait(wait, options).await,
+            None => Err(error.clone()),
+        }
     }
 
     async fn await_session_end(&self, process_id: i32, options: &RunOptions) -> Result<()> {
@@ -193,6 +207,7 @@ impl Session {
         waits.ends.clear();
         waits.slept = 0;
         waits.sleeps = 0;
+        waits.calls = Calls::default();
         let granted = waits.granted.take();
         drop(waits);
         self.context.forget_granted(granted);

@@ -514,7 +514,10 @@ impl Session {
             Ddl::Materialized(_) | Ddl::Refresh(_) => {
                 Box::pin(self.materialized(statement, own, client)).await?
             }
-            _ => Box::pin(self.carry_out(statement, None, client)).await?.0,
+            _ => {
+                let done = Box::pin(self.carry_out(statement, None, client)).await;
+                done.map_err(over_rows)?.0
+            }
         };
         if own {
             self.end_implicit().await?;
@@ -675,4 +678,16 @@ pub(super) fn send_texts(
 #[cold]
 pub(super) fn no_cursor(name: &str) -> SqlError {
     SqlError::new("34000", format!("cursor \"{name}\" does not exist"))
+}
+
+/// A definition does not wait, and makes no calls: what it computes for the rows that are there has none.
+#[cold]
+fn over_rows(error: SqlError) -> SqlError {
+    match error.wait {
+        None => error,
+        Some(_) => SqlError::unsupported(
+            "a definition cannot call a function of PL/pgSQL for the rows that are there, nor sleep",
+            "Add the column without it and UPDATE the rows; add a CHECK with NOT VALID.",
+        ),
+    }
 }

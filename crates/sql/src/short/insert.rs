@@ -21,7 +21,7 @@ use crate::plan::{
     ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, Reference, Routes,
     ShortPlan, replaces, unique_within_partition,
 };
-use crate::typed::held;
+use crate::typed::{calls, held};
 
 impl Changer<'_, '_> {
     pub(super) fn insert(
@@ -106,6 +106,7 @@ impl Changer<'_, '_> {
         }
         if let Some(flat) = self.planner.flattened(&query)
             && let Ok(plan) = self.planner.select(&flat, None)?
+            && !calls(&query)
         {
             let shown = flat.columns();
             let held =

@@ -18,6 +18,7 @@ use crate::plan::{
     KeyLock, LockMode, LockedRows, LockingRead, RowLock, ShortPlan, locking, row_numbered,
     source_by_key,
 };
+use crate::typed::calls;
 use crate::typed::row_number::gives_rows;
 
 impl Planner<'_> {
@@ -30,7 +31,9 @@ impl Planner<'_> {
         for relation in locks.keys() {
             self.may_lock(&query, *relation)?;
         }
-        if let Ok(plan) = self.select(&query, locks.get(&0).copied())? {
+        if let Ok(plan) = self.select(&query, locks.get(&0).copied())?
+            && !calls(&query)
+        {
             return Ok(ShortPlan::Select(Arc::new(plan)));
         }
         let mut key_locks = Vec::new();

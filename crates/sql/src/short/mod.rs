@@ -40,6 +40,7 @@ use std::sync::Arc;
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{CHECK_OPTION, Catalog, Database, Identity, Table, ViewDef};
 use thermocline_query::analyze::{Analyzed, AnalyzedStatement, OF_NO_TABLE};
+use thermocline_query::called_last::called_last;
 use thermocline_query::change::{Change, ChangeKind, Given, Source, Statement, Via};
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
@@ -52,9 +53,9 @@ use crate::bind::{BindContext, Bound, Command};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::{ColumnType, OtherType, OutputColumn};
-use crate::plan::{Check, CheckOf, OutputExpr, Plan, ReadQuery, Reason, ShortPlan};
+use crate::plan::{Check, CheckOf, Computed, OutputExpr, Plan, ReadQuery, Reason, ShortPlan};
 use crate::privilege::Actor;
-use crate::typed::{TypedQuery, held, positioned, query_of};
+use crate::typed::{TypedQuery, calls, held, positioned, query_of};
 use before::Befores;
 pub(crate) use expression::{Lowering, is_volatile, not_of_a_row};
 pub(crate) use subquery_first::behind_a_subquery;
@@ -122,6 +123,44 @@ pub(crate) fn reading(
         parameters: parameter_types(&typed.parameters),
         columns: Some(shown_columns(&query.columns())),
         plan: Plan::Short(ShortPlan::Select(Arc::new(plan))),
+        catalog_version: context.catalog.version,
+        command: Command::Select,
+    }))
+}
+
+/// The plan of a query whose columns have calls: they are computed over the rows of one without. Or why the
+/// short path does not run it.
+///
+/// # Errors
+/// As [`reading`].
+pub(crate) fn calling(
+    typed: &TypedQuery,
+    context: &BindContext<'_>,
+) -> Result<std::result::Result<Bound, Reason>> {
+    let Some(last) = called_last(&typed.query).filter(|last| !calls(&last.below)) else {
+        return Ok(Err(Reason::Calls));
+    };
+    let below = typed.with_query(last.below);
+    let (bound, rows) = match reading(&below, context)? {
+        Ok(Bound {
+            plan: Plan::Short(rows),
+            columns: Some(columns),
+            ..
+        }) => (columns, rows),
+        _ => return Ok(Err(Reason::Calls)),
+    };
+    let targets = last.targets.into_iter().map(|target| target.expr);
+    let plan = Computed {
+        rows,
+        given: bound.into(),
+        targets: targets.collect(),
+        columns: typed.output_columns(),
+        parameters: typed.parameters.clone(),
+    };
+    Ok(Ok(Bound {
+        parameters: parameter_types(&typed.parameters),
+        columns: Some(typed.output_columns()),
+        plan: Plan::Short(ShortPlan::Computed(Arc::new(plan))),
         catalog_version: context.catalog.version,
         command: Command::Select,
     }))
@@ -281,8 +320,10 @@ impl Planner<'_> {
     fn read_query(&self, query: Query) -> Result<ReadQuery> {
         analysis::answered(&query)?;
         let is_held = |output: &OutputExpr| matches!(output.column_type, ColumnType::Scalar(_));
+        let calls = calls(&query);
         let short = self.joined(&query)?.ok();
         let short = short.filter(|plan| plan.output.iter().all(is_held));
+        let short = short.filter(|_| !calls);
         let named = tables_of(&query);
         let catalog = self.context.catalog;
         let is_named = |table: &Table| {
@@ -296,7 +337,7 @@ impl Planner<'_> {
             parameters: self.befores.types().to_vec(),
         });
         Ok(ReadQuery {
-            typed: Arc::new(typed.over(tables)),
+            typed: Arc::new(typed.over(tables).calling_last()),
             reason: Reason::FindsRows,
             short: short.map(|plan| ShortPlan::Select(Arc::new(plan))),
         })

@@ -2,8 +2,8 @@
 //! Otherwise a query finds the rows' primary keys and what the row does not give, and each row is
 //! changed by its key. Rows of a table without one are found by their numbers.
 
-use crate::typed::held;
 use crate::typed::row_number::gives_rows;
+use crate::typed::{has_call, held};
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
@@ -81,6 +81,7 @@ impl Changer<'_, '_> {
         if !alone
             || !of_row.clone().all(|expr| lowering.gives(expr))
             || self.is_wide(&query, &lowering)?
+            || of_row.clone().any(has_call) && !self.finds_one_row(&query, &lowering)?
         {
             return self.update_by_query(query, assignments, returning);
         }
@@ -132,6 +133,13 @@ impl Changer<'_, '_> {
         Ok(self
             .planner
             .is_found_by_query(&self.table, condition.as_ref()))
+    }
+
+    /// Whether the condition names one row at most.
+    fn finds_one_row(&self, query: &Query, lowering: &Lowering<'_>) -> Result<bool> {
+        let condition = query.filter.as_ref().map(|filter| lowering.row(filter));
+        let (source, _) = choose(&self.table, condition.transpose()?, &[], || false);
+        Ok(source.is_one_row())
     }
 
     /// Whether rows of a partitioned table may belong to other partitions then.
@@ -215,6 +223,7 @@ impl Changer<'_, '_> {
         if !alone
             || !query.filter.iter().all(|expr| lowering.gives(expr))
             || self.is_wide(&query, &lowering)?
+            || query.filter.iter().any(has_call) && !self.finds_one_row(&query, &lowering)?
         {
             return self.delete_by_query(query, returning);
         }

@@ -158,11 +158,9 @@ fn functions_in_each_other_end() {
         "create or replace function f(int) returns int language sql \
          as 'select case when $1 = 0 then 0 else f($1 - 1) + f($1 - 2) end'",
     );
+    assert_eq!(client.rows("select f(0)"), ["0"]);
     let error = client.error("select f(3)");
-    assert!(
-        error.starts_with("0A000 function f calls itself"),
-        "{error}"
-    );
+    assert!(error.starts_with("54001 "), "{error}");
     // Each of them twice as many calls as the one before.
     client.tag("create function f0(int) returns int language sql as 'select $1 + 1'");
     let create = |at: u32| {

@@ -10,7 +10,7 @@ use thermocline_engine::{TypeKind, ViewDef};
 
 use super::Filler;
 use super::partitions::inherited;
-use crate::analysis::{self, NeededByView};
+use crate::analysis::{self, NeededByView, functions_named};
 use crate::ddl::{Named, columns_of, places};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids::{
@@ -315,6 +315,14 @@ impl Found<'_> {
                         self.add(of, (self.catalogs.class, oid, 0), NORMAL);
                     }
                 }
+                Named::Function(schema, name, _) => {
+                    let (catalog, facts) = (&self.session.catalog, &self.session.facts);
+                    let path = &facts.search_path;
+                    let mut named = functions_named(catalog, path, schema.as_deref(), &name);
+                    if let Some(oid) = named.next().map(|def| def.oid) {
+                        self.add(of, (self.catalogs.function, oid, 0), NORMAL);
+                    }
+                }
                 Named::Value | Named::Short(_) => {}
             }
         }
@@ -410,6 +418,9 @@ impl Found<'_> {
         }
         for oid in types {
             self.of_type(rule, oid);
+        }
+        for function in &view.functions {
+            self.add(rule, (self.catalogs.function, function.oid, 0), NORMAL);
         }
     }
 }

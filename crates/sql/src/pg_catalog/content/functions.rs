@@ -3,7 +3,8 @@
 use thermocline_engine::authority::Object;
 use thermocline_engine::{FunctionLanguage, FunctionVolatility};
 use thermocline_query::functions::{self, Volatility};
-use thermocline_query::types::ids;
+use thermocline_query::types::domain::base;
+use thermocline_query::types::{element_of, ids};
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
@@ -154,10 +155,13 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
                     Datum::array(modes),
                 )
             }
-            true => (Datum::Null, Datum::Null),
-            false => {
+            true if !def.variadic => (Datum::Null, Datum::Null),
+            _ => {
                 let column = if def.returns_set { "t" } else { "o" };
-                let modes = (0..inputs).map(|_| "i");
+                let modes = (1..=inputs).map(|at| match def.variadic && at == inputs {
+                    true => "v",
+                    false => "i",
+                });
                 let modes = modes.chain(outputs.iter().map(|_| column));
                 (
                     list(with_columns.clone().map(|of| of.type_oid)),
@@ -179,7 +183,13 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             }),
             Datum::Float(100.0),
             rows(def.returns_set),
-            Datum::Int(0),
+            Datum::oid(match def.arguments.last() {
+                Some(last) if def.variadic => match last.type_oid {
+                    ids::ANYARRAY => ids::ANYELEMENT,
+                    oid => element_of(base(oid)).unwrap_or(0),
+                },
+                _ => 0,
+            }),
             Datum::text(if def.procedure.is_some() { "p" } else { "f" }),
             Datum::Bool(def.strict),
             Datum::Bool(def.returns_set),

@@ -2,9 +2,12 @@
 //! name alone does not lead there, and a constant that is a default says its type, as PostgreSQL
 //! writes it.
 
+use thermocline_engine::FunctionDef;
 use thermocline_engine::catalog::Table;
 use thermocline_query::types::{format_type, ids};
 
+use super::quote_ident;
+use crate::analysis::functions_named;
 use crate::bind::takes_next_of;
 use crate::ddl::{Named, Place, places, places_in_condition, replaced};
 use crate::error::Result;
@@ -31,6 +34,11 @@ fn with_names(session: &SystemSession, text: &str, places: Result<Vec<Place>>) -
             let oid = session.user_type(schema.as_deref(), name)?;
             session.type_name(oid)
         }
+        Named::Function(schema, name, _) => {
+            let (catalog, path) = (&session.catalog, &session.facts.search_path);
+            let def = functions_named(catalog, path, schema.as_deref(), name).next()?;
+            Some(function_name(session, def))
+        }
         Named::Relation(name, cast) => {
             let oid = session.relation_by_name(name)?;
             let name = session.relation_name(oid)?.replace('\'', "''");
@@ -38,6 +46,17 @@ fn with_names(session: &SystemSession, text: &str, places: Result<Vec<Place>>) -
             Some(format!("'{name}'{cast}"))
         }
     })
+}
+
+/// A function's name, with its schema where the name alone does not lead there.
+pub(crate) fn function_name(session: &SystemSession, def: &FunctionDef) -> String {
+    let path = &session.facts.search_path;
+    let mut named = functions_named(&session.catalog, path, None, &def.name);
+    let name = quote_ident(&def.name);
+    match named.next().is_some_and(|first| first.schema == def.schema) {
+        true => name,
+        false => format!("{}.{name}", quote_ident(&def.schema)),
+    }
 }
 
 /// The default of a column, which it has by itself.

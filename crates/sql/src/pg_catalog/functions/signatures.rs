@@ -58,10 +58,15 @@ pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) 
             shown.collect::<Vec<_>>().join(", ")
         }
         Known::Own(def) => {
-            let inputs = def
-                .arguments
-                .iter()
-                .map(|of| argument(session, of, with_defaults));
+            let last = def.arguments.len().saturating_sub(1);
+            let inputs = def.arguments.iter().enumerate().map(|(at, of)| {
+                let variadic = if def.variadic && at == last {
+                    "VARIADIC "
+                } else {
+                    ""
+                };
+                format!("{variadic}{}", argument(session, of, with_defaults))
+            });
             let outputs = outputs(def);
             let columns = outputs.iter().filter(|_| !def.returns_set);
             let columns = columns.map(|of| format!("OUT {}", argument(session, of, false)));

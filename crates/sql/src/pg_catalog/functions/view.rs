@@ -3,9 +3,10 @@
 //! written in their place.
 
 use thermocline_engine::catalog::FIRST_USER_OID;
-use thermocline_engine::{ViewDef, ViewRead};
+use thermocline_engine::{ViewDef, ViewFunction, ViewRead};
 
 use super::quote_ident;
+use super::shown::function_name;
 use crate::ddl::{Named, places_in_query};
 use crate::pg_catalog::session::{Names, SystemSession};
 
@@ -20,8 +21,8 @@ pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String
             }
         }
     }
-    if !view.types.is_empty() {
-        edits.extend(types_meant(session, view));
+    if !view.types.is_empty() || !view.functions.is_empty() {
+        edits.extend(names_meant(session, view));
     }
     // From the last one on, so that places before stay.
     edits.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
@@ -44,16 +45,24 @@ pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String
     }
 }
 
-/// The names of types that have to be others now, with their places.
-fn types_meant(session: &SystemSession, view: &ViewDef) -> Vec<(usize, String)> {
+/// The names of types and functions that have to be others now, with their places.
+fn names_meant(session: &SystemSession, view: &ViewDef) -> Vec<(usize, String)> {
     let places = places_in_query(&view.query).unwrap_or_default();
     let meant = places.into_iter().filter_map(|place| {
-        let Named::Type(schema, name) = place.named else {
-            return None;
+        let meant = match place.named {
+            Named::Type(schema, name) => {
+                let mut types = view.types.iter();
+                let named = types.find(|of| of.written_schema == schema && of.written == name)?;
+                session.type_name(named.oid)?
+            }
+            Named::Function(schema, name, _) => {
+                let mut functions = view.functions.iter();
+                let is_it = |of: &&ViewFunction| of.written_schema == schema && of.written == name;
+                let def = session.catalog.functions.get(&functions.find(is_it)?.oid)?;
+                function_name(session, def)
+            }
+            Named::Relation(..) | Named::Value | Named::Short(_) => return None,
         };
-        let mut types = view.types.iter();
-        let named = types.find(|of| of.written_schema == schema && of.written == name)?;
-        let meant = session.type_name(named.oid)?;
         (view.query.get(place.from..place.to) != Some(&meant)).then_some((place.from, meant))
     });
     meant.collect()

@@ -58,7 +58,8 @@ impl Session {
             return Err(nothing_to_explain());
         };
         let parameters = given.as_deref().unwrap_or(run.parameters);
-        if planned.calls_functions() {
+        let makes_rows = planned.bound.plan.typed().is_some_and(|typed| typed.calls);
+        if planned.calls_functions() || explain.analyze && makes_rows {
             return Err(SqlError::unsupported(
                 "EXPLAIN of a statement that calls a function of PL/pgSQL is not supported",
                 "Explain the statements of the function one by one.",
@@ -145,8 +146,7 @@ impl Session {
         };
         let options = self.options();
         loop {
-            let next = stream.next_values(1024);
-            let taken = self.engine.db.interruptible(&options, next).await??.len();
+            let taken = self.next_values(&mut stream, 1024, &options).await?.len();
             if taken == 0 {
                 counted.groups = stream.group_counts();
                 let operators = || stream.operators();

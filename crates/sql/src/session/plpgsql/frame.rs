@@ -109,10 +109,10 @@ impl Held {
 
 /// A value and its type.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Typed {
-    pub(super) value: Datum,
-    pub(super) oid: u32,
-    pub(super) modifier: i32,
+pub(in crate::session) struct Typed {
+    pub(in crate::session) value: Datum,
+    pub(in crate::session) oid: u32,
+    pub(in crate::session) modifier: i32,
 }
 
 /// A call that runs.

@@ -20,7 +20,8 @@ use super::compiled::Compiled;
 use super::frame::{Frame, Typed};
 use super::value::as_parameter;
 use super::within::Within;
-use crate::error::Result;
+use crate::analysis::{called, composite};
+use crate::error::{Result, SqlError};
 use crate::one_row::StatementEnvironment;
 use crate::output::RowWriter;
 use crate::parse::Query;
@@ -29,7 +30,7 @@ use crate::session::charges::footprint;
 use crate::session::prepared::Planned;
 use crate::session::run::Answer;
 use crate::session::shelf::Place;
-use crate::session::{SendFuture, Session};
+use crate::session::{Call, SendFuture, Session};
 use crate::typed::arguments_of;
 
 /// The calls of a statement.
@@ -95,6 +96,9 @@ fn address_of(query: &Query) -> usize {
 /// The functions that a session has called, by their numbers and that of the table whose trigger
 /// called them, 0 for none: the rows of other tables are others.
 pub(super) type KeptFunctions = HashMap<(u32, u32), Kept>;
+
+/// Functions that were called while a statement ran, by their numbers, and the catalogs that had them so.
+pub(super) type CalledFunctions = HashMap<u32, (Arc<Catalog>, Arc<SqlFunction>)>;
 
 /// How many functions a session keeps.
 const KEPT_MAX: usize = 256;
@@ -167,61 +171,114 @@ impl Session {
     }
 
     /// Makes a call; its value, or an array for each column of its rows.
-    pub(super) async fn call_before(
-        &mut self,
-        call: &CallBefore,
-        known: &[Datum],
-    ) -> Result<Vec<Typed>> {
-        let function = &call.function;
+    async fn call_before(&mut self, call: &CallBefore, known: &[Datum]) -> Result<Vec<Typed>> {
         let arguments = self.arguments_before(call, known).await?;
-        let columns: Arc<[Column]> = match &call.rows {
-            Some(columns) => columns.as_slice().into(),
-            // A row of its OUT arguments, as one value.
-            None if function.columns.len() > 1 => function.columns.as_slice().into(),
-            None => Arc::from([Column {
-                name: Arc::clone(&function.name),
-                oid: call.result,
-                modifier: -1,
-                origin: None,
-            }]),
-        };
-        let is_value = |columns: &[Column]| matches!(columns, [one] if one.oid == call.result);
-        let gives_rows = !is_value(&columns);
-        let is_null = |typed: &Typed| typed.value.is_null();
-        let is_unasked = function.strict && arguments.iter().any(is_null);
-        let rows = match is_unasked {
-            true if function.returns_set => Vec::new(),
-            true => vec![vec![Datum::Null; columns.len()]],
-            false => {
-                let compiled = self.function(function, 0).await?;
-                let shape = (Arc::clone(&columns), gives_rows);
-                let entry = Entry::Arguments(arguments);
-                let frame = self.call_compiled(&compiled, entry, shape).await?;
-                rows_of(function, frame)
-            }
-        };
+        let (function, result) = (&call.function, call.result);
         Ok(match &call.rows {
-            None => {
-                let mut rows = rows;
-                let mut row = rows.pop().unwrap_or_default();
-                let value = match columns.len() {
-                    1 => row.pop().unwrap_or_default(),
-                    _ if is_unasked => Datum::Null,
-                    _ => Datum::Record(Arc::new(Record {
-                        types: columns.iter().map(|column| column.oid).collect(),
-                        names: Some(columns.iter().map(|of| Arc::clone(&of.name)).collect()),
-                        modifiers: Some(columns.iter().map(|of| of.modifier).collect()),
-                        values: row,
-                    })),
-                };
-                vec![Typed {
-                    value,
-                    oid: call.result,
-                    modifier: -1,
-                }]
+            None => vec![Typed {
+                value: self.value_of(function, arguments, result).await?,
+                oid: result,
+                modifier: -1,
+            }],
+            Some(columns) => {
+                let shown = columns.as_slice().into();
+                let rows = self.rows_of(function, arguments, result, &shown).await?;
+                let nulls = || vec![vec![Datum::Null; columns.len()]];
+                by_columns(columns, rows.unwrap_or_else(nulls))
             }
-            Some(columns) => by_columns(columns, rows),
         })
+    }
+
+    /// What a call gives that an expression comes to: a value, or an array of rows. A row of several columns is
+    /// a record.
+    pub(in crate::session) async fn value_of_call(&mut self, call: &Call) -> Result<Datum> {
+        let function = self.numbered(call.function)?;
+        let arguments = call.arguments.clone();
+        if !function.returns_set {
+            return self.value_of(&function, arguments, call.result).await;
+        }
+        let catalog = self.transaction.catalog(&self.engine.db);
+        let composite = || composite(&catalog, base(call.result));
+        let columns = match function.columns.is_empty() {
+            true => composite(),
+            false => Some(function.columns.clone()),
+        };
+        let are_values = columns.as_ref().is_none_or(|_| function.columns.len() == 1);
+        let columns = columns.unwrap_or_else(|| vec![column_of(&function, call.result)]);
+        let columns: Arc<[Column]> = columns.into();
+        let rows = self.rows_of(&function, arguments, call.result, &columns);
+        let rows = rows.await?.unwrap_or_default().into_iter();
+        let row = |mut row: Vec<Datum>| match are_values {
+            true => row.pop().unwrap_or_default(),
+            false => record_of(&columns, row),
+        };
+        let rows = rows.map(row).collect();
+        Ok(Datum::Array(Arc::new(Array::of(base(call.result), rows))))
+    }
+
+    /// The value that a call gives, the row of its OUT arguments as a record.
+    async fn value_of(
+        &mut self,
+        function: &SqlFunction,
+        arguments: Vec<Typed>,
+        result: u32,
+    ) -> Result<Datum> {
+        let columns: Arc<[Column]> = match function.columns.len() {
+            0 | 1 => Arc::from([column_of(function, result)]),
+            _ => function.columns.as_slice().into(),
+        };
+        let rows = self.rows_of(function, arguments, result, &columns).await?;
+        let Some(mut row) = rows.map(|mut rows| rows.pop().unwrap_or_default()) else {
+            return Ok(Datum::Null);
+        };
+        Ok(match columns.len() {
+            1 => row.pop().unwrap_or_default(),
+            _ => record_of(&columns, row),
+        })
+    }
+
+    /// The rows that a call gives, of these columns: one, where the function gives no set. None where it is not
+    /// called for a NULL.
+    async fn rows_of(
+        &mut self,
+        function: &SqlFunction,
+        arguments: Vec<Typed>,
+        result: u32,
+        columns: &Arc<[Column]>,
+    ) -> Result<Option<Vec<Vec<Datum>>>> {
+        let is_null = |typed: &Typed| typed.value.is_null();
+        if function.strict && arguments.iter().any(is_null) {
+            return Ok(function.returns_set.then(Vec::new));
+        }
+        let is_value = matches!(&**columns, [one] if one.oid == result);
+        let compiled = self.function(function, 0).await?;
+        let shape = (Arc::clone(columns), !is_value);
+        let entry = Entry::Arguments(arguments);
+        let frame = self.call_compiled(&compiled, entry, shape).await?;
+        Ok(Some(rows_of(function, frame)))
+    }
+
+    /// The function of this number.
+    fn numbered(&mut self, number: u32) -> Result<Arc<SqlFunction>> {
+        let catalog = self.transaction.catalog(&self.engine.db);
+        if let Some((of, function)) = self.plpgsql.called.get(&number)
+            && Arc::ptr_eq(of, &catalog)
+        {
+            return Ok(Arc::clone(function));
+        }
+        let def = catalog.functions.get(&number).ok_or_else(|| {
+            SqlError::new(
+                "42883",
+                format!("function with OID {number} does not exist"),
+            )
+        })?;
+        let function = Arc::new(called(def));
+        let known = &mut self.plpgsql.called;
+        if known.len() >= KEPT_MAX {
+            known.clear();
+        }
+        known.insert(number, (catalog, Arc::clone(&function)));
+        Ok(function)
     }
 
     async fn arguments_before(&mut self, call: &CallBefore, known: &[Datum]) -> Result<Vec<Typed>> {
@@ -238,7 +295,7 @@ impl Session {
 
     /// The value of an expression over these parameters.
     pub(super) async fn value_over(&mut self, expr: &Expr, known: &[Datum]) -> Result<Datum> {
-        self.context.begin_sleeps();
+        self.context.begin_waits();
         let mut options = None;
         loop {
             let computed = {
@@ -309,6 +366,26 @@ impl Session {
         self.keep_function(key, Kept { catalog, place });
         Ok(compiled)
     }
+}
+
+/// The column of a function that gives one value.
+fn column_of(function: &SqlFunction, result: u32) -> Column {
+    Column {
+        name: Arc::clone(&function.name),
+        oid: result,
+        modifier: -1,
+        origin: None,
+    }
+}
+
+/// A row as one value.
+fn record_of(columns: &[Column], values: Vec<Datum>) -> Datum {
+    Datum::Record(Arc::new(Record {
+        types: columns.iter().map(|column| column.oid).collect(),
+        names: Some(columns.iter().map(|of| Arc::clone(&of.name)).collect()),
+        modifiers: Some(columns.iter().map(|of| of.modifier).collect()),
+        values,
+    }))
 }
 
 /// The rows that a call has given: one, where it gives no set.

@@ -30,7 +30,6 @@ mod element;
 mod ending;
 mod frame;
 mod function;
-mod over;
 mod raise;
 mod returned;
 mod rows;
@@ -52,10 +51,11 @@ use crate::messages;
 use crate::plpgsql::Signature;
 use compiled::Compiled;
 use frame::Frame;
+pub(super) use frame::Typed;
 pub(super) use function::CallsBefore;
-pub(super) use over::CallsOver;
 pub(super) use scope::{Asked, Scope};
 pub(super) use trigger::{RowShape, Rows, TriggerCall};
+pub(super) use value::of_result;
 
 /// How deep calls may stand in each other.
 const CALLS_MAX: u32 = 100;
@@ -71,6 +71,10 @@ pub(super) struct Calls {
     /// The outermost call is a CALL that is no part of a transaction: it may end its own.
     pub(super) may_end: bool,
     functions: function::KeptFunctions,
+    /// What was called while a statement ran, by numbers.
+    called: function::CalledFunctions,
+    /// A transaction was begun for what functions do that the statement at hand calls.
+    pub(super) has_begun: bool,
     /// What the calls of a statement gave that is to be planned anew.
     made: Option<function::Made>,
 }
@@ -80,6 +84,7 @@ impl Calls {
     pub(super) fn begin_statement(&mut self) {
         self.made = None;
         self.may_end = false;
+        self.has_begun = false;
     }
 }
 
@@ -149,14 +154,14 @@ impl Session {
         machine.frame.columns = columns;
         machine.frame.gives_rows = gives_rows;
         let context = Arc::clone(&machine.session.context);
-        let sleeps = context.begin_sleeps();
+        let waits = context.begin_waits();
         let within = compiled.within.as_ref();
         let ran = match within.map(|within| within.enter(&context)).transpose() {
             Ok(_entered) => crate::stack::apart(Box::pin(machine.run(entry))).await,
             Err(error) => Err(error),
         };
         let Machine { frame, session, .. } = machine;
-        context.go_on_sleeping(sleeps);
+        context.go_on_waiting(waits);
         session.plpgsql.depth -= 1;
         session.plpgsql.deadline = outer;
         ran.map_err(|error| at_line(error, compiled, &frame))?;

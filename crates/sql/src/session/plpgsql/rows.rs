@@ -46,11 +46,6 @@ pub(super) struct FoundRows {
 }
 
 impl FoundRows {
-    /// Their columns.
-    pub(super) fn shown(&self) -> &Arc<[OutputColumn]> {
-        &self.columns
-    }
-
     /// The next row.
     pub(super) fn next(&mut self, session: &Session) -> Result<Option<Vec<Datum>>> {
         let row = match self.taken.next() {
@@ -247,7 +242,7 @@ impl Machine<'_> {
         }
         let session = &mut *self.session;
         session.check_read_only(planned)?;
-        session.context.begin_sleeps();
+        session.context.begin_waits();
         let charge = session.account.nothing(ChargeKind::Result);
         let mut rows = RowWriter::kept()
             .charged(charge)

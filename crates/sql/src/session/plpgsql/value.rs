@@ -135,7 +135,7 @@ impl Machine<'_> {
     async fn computed(&mut self, simple: &Simple) -> Result<Typed> {
         let parameters: Vec<Datum> = simple.asked.iter().map(|one| self.asked(one)).collect();
         let expr = &simple.expr;
-        self.session.context.begin_sleeps();
+        self.session.context.begin_waits();
         let mut options = None;
         loop {
             let computed = self.evaluate(expr, &parameters, &simple.settings);
@@ -426,7 +426,11 @@ impl Machine<'_> {
 }
 
 /// A value of a result.
-pub(super) fn of_result(session: &Session, given: &Value, column: &OutputColumn) -> Result<Datum> {
+pub(in crate::session) fn of_result(
+    session: &Session,
+    given: &Value,
+    column: &OutputColumn,
+) -> Result<Datum> {
     match (&column.data_type, given) {
         (_, Value::Null) => Ok(Datum::Null),
         (ColumnType::Scalar(data_type), given) => Ok(value::to_query(given.as_ref(), data_type)?),

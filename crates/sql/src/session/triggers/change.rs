@@ -15,7 +15,7 @@ use super::super::{SendFuture, Session, SessionContext};
 use super::call::Changed;
 use crate::error::{Result, SqlError};
 use crate::exec::one_by_one::{self as rows_of, FoundRow, Stored};
-use crate::exec::{self, ExecContext, TupleRow};
+use crate::exec::{ExecContext, TupleRow};
 use crate::expr::{EvalContext, Expr};
 use crate::output::RowWriter;
 use crate::plan::{DeletePlan, InsertPlan, InsertSource, InsertTarget, ShortPlan, UpdatePlan};
@@ -206,6 +206,7 @@ impl Session {
         around: &Around<'_>,
         compute: impl Fn(&EvalContext<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.context.begin_waits();
         loop {
             match compute(&around.evaluation()) {
                 Err(error) => match error.wait {
@@ -250,8 +251,9 @@ impl Session {
             InsertSource::Query(query, types) => {
                 let charge = self.account.nothing(ChargeKind::Result);
                 let mut source = RowWriter::values().charged(charge);
-                let mut exec = around.exec(&mut self.transaction);
-                exec::execute(query, &mut exec, around.parameters, &mut source).await?;
+                let with = (&around.options, around.styles);
+                self.run_plan(query, with, around.parameters, &mut source, false)
+                    .await?;
                 return self
                     .insert_values(&mut inserting, types, &source.take_values(), around, rows)
                     .await;
@@ -345,10 +347,18 @@ impl Session {
             };
             self.computed(around, finished).await?
         };
-        let stored = {
+        let start = rows.mark();
+        self.context.begin_waits();
+        let stored = loop {
             let mut exec = around.exec(&mut self.transaction);
             let touched = &inserting.touched;
-            rows_of::store(target, &tuple, touched, &mut exec, around.parameters, rows).await?
+            let stores =
+                rows_of::store(target, &tuple, touched, &mut exec, around.parameters, rows);
+            match stores.await {
+                Ok(stored) => break stored,
+                Err(error) => self.wait_of(&error, &around.options).await?,
+            }
+            rows.rewind(start);
         };
         match stored {
             Stored::Skipped => Ok(false),
@@ -423,16 +433,36 @@ impl Session {
             rows_of::finished(table, &values, generated, checks, context)
         };
         let tuple = self.computed(around, finished).await?;
-        let done = {
-            let mut exec = around.exec(&mut self.transaction);
-            let (new, parameters) = (Some(&*tuple), around.parameters);
-            rows_of::change(change, found, new, &mut exec, parameters, rows).await?
-        };
-        if done.is_none() {
+        let done = self
+            .change_row(change, found, Some(&*tuple), around, rows)
+            .await?;
+        if !done {
             return Err(changed_by_trigger(TriggerEvent::Update));
         }
         self.note_after(changed, old, Some(&tuple)).await?;
         Ok(true)
+    }
+
+    /// Changes a row to a tuple, or removes it; false where it is not what was found.
+    async fn change_row(
+        &mut self,
+        change: rows_of::Change<'_>,
+        found: &FoundRow,
+        new: Option<&[u8]>,
+        around: &Around<'_>,
+        rows: &mut RowWriter,
+    ) -> Result<bool> {
+        let start = rows.mark();
+        self.context.begin_waits();
+        loop {
+            let mut exec = around.exec(&mut self.transaction);
+            let parameters = around.parameters;
+            match rows_of::change(change, found, new, &mut exec, parameters, rows).await {
+                Ok(done) => return Ok(done.is_some()),
+                Err(error) => self.wait_of(&error, &around.options).await?,
+            }
+            rows.rewind(start);
+        }
     }
 
     async fn update_one_by_one(
@@ -495,11 +525,7 @@ impl Session {
             if !self.call_before_row(&changed, old, None).await? {
                 continue;
             }
-            let done = {
-                let mut exec = around.exec(&mut self.transaction);
-                rows_of::change(change, found, None, &mut exec, around.parameters, rows).await?
-            };
-            if done.is_none() {
+            if !self.change_row(change, found, None, around, rows).await? {
                 return Err(changed_by_trigger(TriggerEvent::Delete));
             }
             self.note_after(&changed, old, None).await?;
@@ -514,6 +540,7 @@ impl Session {
         around: &Around<'_>,
         charge: &mut thermocline_engine::Charge,
     ) -> Result<Vec<FoundRow>> {
+        self.context.begin_waits();
         loop {
             let mut exec = around.exec(&mut self.transaction);
             let found = rows_of::find(source, &mut exec, around.parameters, charge).await;
