@@ -37,6 +37,7 @@ use thermocline_engine::catalog::Table;
 use thermocline_engine::{GroupRows, IndexKeys, KeyScan, RowId, ScanSink, Snapshot, SnapshotScan};
 use thermocline_storage::columns::ColumnTest;
 
+use super::CALLING_BATCH_ROWS;
 use super::asked::ScanFilter;
 use super::batch::{BatchBuilder, batch_bytes, table_schema};
 use super::learned::Learned;
@@ -402,7 +403,7 @@ impl ExecutionPlan for SnapshotScanExec {
     fn execute(
         &self,
         partition: usize,
-        _context: Arc<TaskContext>,
+        context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         // Once a scan, and not once a stream.
         if partition == 0 && self.table.is_columns() {
@@ -433,6 +434,10 @@ impl ExecutionPlan for SnapshotScanExec {
             counted: 0,
             snapshot: self.snapshot.clone(),
             rows_left: self.limit.unwrap_or(usize::MAX),
+            rows_max: match context.session_config().batch_size() {
+                few @ ..=CALLING_BATCH_ROWS => few,
+                _ => usize::MAX,
+            },
             given: MetricBuilder::new(&self.metrics).output_rows(partition),
         };
         let batches = stream::try_unfold(reader, |mut reader| async move {
@@ -459,8 +464,10 @@ struct Reader {
     asked: Arc<[ColumnTest]>,
     scans: Arc<Scans>,
     schema: SchemaRef,
-    /// A batch of rows of a row group, to be handed on before all else.
+    /// A batch of rows of a row group, or what is left of a batch, to be handed on before all else.
     of_group: Option<RecordBatch>,
+    /// Rows of a batch, where each of them may cost a call.
+    rows_max: usize,
     /// Rows that were counted, and are still to be handed on.
     counted: u64,
     snapshot: Snapshot,
@@ -536,6 +543,10 @@ impl Reader {
             None if self.builder.is_empty() => return Ok(None),
             None => self.builder.finish()?,
         };
+        if let Some(left @ 1..) = batch.num_rows().checked_sub(self.rows_max) {
+            self.of_group = Some(batch.slice(self.rows_max, left));
+            batch = batch.slice(0, self.rows_max);
+        }
         if batch.num_rows() > self.rows_left {
             batch = batch.slice(0, self.rows_left);
         }

@@ -22,6 +22,8 @@ use thermocline_values::arithmetic::Operator;
 use thermocline_values::types::DataType;
 use thermocline_values::value::Value;
 
+use crate::typed::has_call;
+
 /// How two values of one type are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Comparison {
@@ -227,6 +229,18 @@ impl Expr {
             };
         });
         volatile
+    }
+
+    /// Whether it calls functions that only the session runs.
+    pub(crate) fn has_call(&self) -> bool {
+        let mut calls = false;
+        self.walk(&mut |each| {
+            calls |= match each {
+                Self::Analysed(analysed) => has_call(&analysed.expr),
+                _ => false,
+            };
+        });
+        calls
     }
 
     /// Whether the value depends on nothing outside the expression.

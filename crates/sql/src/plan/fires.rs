@@ -1,9 +1,10 @@
 //! Whether a plan changes rows whose triggers are to be called. A table's definition says it in one
-//! word, so a table without triggers costs no more than a look at that.
+//! word, so a table without triggers costs no more than a look at that. And whether it calls functions.
 
 use thermocline_engine::TriggerEvent;
 
 use super::{InsertTarget, ShortPlan};
+use crate::expr::Expr;
 
 impl ShortPlan {
     /// Whether it changes rows whose triggers it fires.
@@ -41,7 +42,20 @@ impl ShortPlan {
     }
 }
 
+/// Rows that are stored at a time where they have calls: all begin anew with each call.
+const CALLING_ROWS: usize = 16;
+
 impl InsertTarget {
+    /// How many rows are stored at a time, where that would be so many.
+    pub(crate) fn rows_at_once(&self, most: usize) -> usize {
+        let defaults = self.defaults.iter().map(|(_, expr)| expr);
+        let checks = self.checks.iter().map(|check| &check.condition);
+        match defaults.chain(checks).any(Expr::has_call) {
+            true => most.min(CALLING_ROWS),
+            false => most,
+        }
+    }
+
     /// Whether the rows fire triggers.
     pub(crate) fn fires(&self) -> bool {
         let conflict = self.conflict.as_ref();

@@ -258,6 +258,7 @@ impl Session {
 
     /// Takes the whole records that have come, storing full batches.
     async fn take_records(&mut self, incoming: &mut Incoming) -> Result<()> {
+        let rows_max = incoming.target.rows_at_once(BATCH_ROWS_MAX);
         loop {
             let whole = incoming.decoder.next(&mut incoming.record);
             let whole = whole.map_err(|error| {
@@ -274,7 +275,7 @@ impl Session {
             incoming.batch_bytes += incoming.record.bytes.len();
             incoming.lines.push(incoming.record.line);
             incoming.batch.push(row);
-            if incoming.batch.len() >= BATCH_ROWS_MAX || incoming.batch_bytes >= BATCH_BYTES_MAX {
+            if incoming.batch.len() >= rows_max || incoming.batch_bytes >= BATCH_BYTES_MAX {
                 self.store(incoming).await?;
                 give_way().await;
             }

@@ -46,7 +46,7 @@ impl Session {
             Some(found) => {
                 let mut touched = Touched::of(target, found.len(), &self.options());
                 let mut stored = 0;
-                for batch in found.chunks(BATCH_ROWS) {
+                for batch in found.chunks(target.rows_at_once(BATCH_ROWS)) {
                     give_way().await;
                     let given = (&types[..], batch);
                     let stores = self.store_found(given, target, &mut touched, parameters, rows);
@@ -77,9 +77,10 @@ impl Session {
     ) -> Result<u64> {
         let options = self.options();
         let mut touched = Touched::of(target, usize::MAX, &options);
+        let rows_max = target.rows_at_once(BATCH_ROWS);
         let mut stored = 0;
         loop {
-            let batch = self.next_values(stream, BATCH_ROWS, &options).await?;
+            let batch = self.next_values(stream, rows_max, &options).await?;
             if batch.is_empty() {
                 break;
             }

@@ -184,6 +184,10 @@ fn calls_for_each_row_have_their_limits() {
         client.rows("select id from t where id < 4 and slow(id) > 0 order by id limit 1 offset 1"),
         ["2"]
     );
+    assert_eq!(
+        client.rows("select count(*) from (select id from t where slow(id) > 0 limit 2) few"),
+        ["2"]
+    );
     // Each sleep of a body is its own.
     let begin = std::time::Instant::now();
     client.tag("do $$ begin for i in 1..10 loop perform pg_sleep(0.02); end loop; end $$");
