@@ -171,6 +171,14 @@ create trigger tr before insert or update on t for each row when (f(new.id) > 1)
 insert into t select f(id) + 400, f(x) from t where id < 3;
 update t set x = f(x) where f(id) between 400 and 500;
 select id, x from t where id > 400 order by id;
+-- conflicts of many rows, each with calls
+create table c (id int primary key, v int);
+insert into c select i, i from generate_series(1, 40) i;
+insert into c select i, i * 2 from generate_series(1, 60) i on conflict (id) do update set v = f(excluded.v);
+select count(*), sum(v) from c;
+insert into c values (1, 5), (2, 6), (100, 1) on conflict (id) do update set v = f(excluded.v) + f(c.v) returning *;
+insert into c values (1, 5), (1, 6) on conflict (id) do update set v = f(excluded.v);
+drop table c;
 drop function of_t(int);
 drop table t, log, d, made cascade;
 -- any number of arguments

@@ -382,7 +382,7 @@ impl Session {
             lookup.scope = scope.as_ref();
             lookup.analytical(place, reason)
         };
-        // One that calls functions reads one row, and has called some.
+        // One that calls functions has called some by now, and calls none of them twice.
         if let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned())
             && !typed.calls
         {
